@@ -5,40 +5,40 @@
 #include "regs.h"
 
 /* KVM_DEV_ARM_VGIC_GRP_*: fixed by the ABI, and needed on any host. */
-#define GRP_DIST	1
-#define GRP_REDIST	5
-#define GRP_SYSREG	6
-#define GRP_LEVEL	7
+#define GRP_DIST   1
+#define GRP_REDIST 5
+#define GRP_SYSREG 6
+#define GRP_LEVEL  7
 
 /* The "instr" field of a CPU_SYSREGS attribute. */
 #define SYSREG(op0, op1, crn, crm, op2) \
 	((op0) << 14 | (op1) << 11 | (crn) << 7 | (crm) << 3 | (op2))
 
 /* GICR_ registers of the SGI frame lie 64 KiB above the RD frame. */
-#define SGI(offset)	(0x10000 + (offset))
+#define SGI(offset) (0x10000 + (offset))
 
 /* How many 32-bit words, or system registers, a row stands for. */
 enum words {
 	ONE,
-	HALVES,		/* a 64-bit register, accessed as two words */
-	EIGHT,		/* GICR_IPRIORITYR<0..7> */
-	SPIS_1,		/* SPIs, at 1, 2, 8 and 64 bits an interrupt */
+	HALVES, /* a 64-bit register, accessed as two words */
+	EIGHT,	/* GICR_IPRIORITYR<0..7> */
+	SPIS_1, /* SPIs, at 1, 2, 8 and 64 bits an interrupt */
 	SPIS_2,
 	SPIS_8,
 	SPIS_64,
-	APRS,		/* active priorities: 1, 2 or 4 registers */
+	APRS, /* active priorities: 1, 2 or 4 registers */
 	LRS,
 };
 
 enum {
-	CLEAR	= 1,	/* restore only: write ones, to clear */
-	LPI	= 2,	/* only if the machine has LPIs */
-	EL2	= 4,	/* only if the vCPUs have EL2 */
+	CLEAR = 1, /* restore only: write ones, to clear */
+	LPI = 2,   /* only if the machine has LPIs */
+	EL2 = 4,   /* only if the vCPUs have EL2 */
 };
 
 struct sgic_reg_desc {
-	const char *name;	/* '#' stands for the register's number */
-	uint32_t attr;		/* of the first word; MPIDR left out */
+	const char *name; /* '#' stands for the register's number */
+	uint32_t attr;	  /* of the first word; MPIDR left out */
 	uint8_t group;
 	uint8_t words;
 	uint8_t flags;
@@ -72,6 +72,7 @@ struct sgic_reg_desc {
  *   GICD_CTLR last of all: an interrupt that a device raises meanwhile stays
  *   pending until the state is whole.
  */
+/* clang-format off */
 static const struct sgic_reg_desc dist_regs[] = {
 	{ "GICD_IIDR",		0x0008, GRP_DIST, ONE, 0 },
 	{ "GICD_ICENABLER#",	0x0180, GRP_DIST, SPIS_1, CLEAR },
@@ -125,7 +126,9 @@ static const struct sgic_reg_desc last_regs[] = {
 	{ "GICD_CTLR",		0x0000, GRP_DIST, ONE, 0 },
 };
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+/* clang-format on */
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 static bool has_row(const struct sgic_shape *shape, enum sgic_dir dir,
 		    const struct sgic_reg_desc *desc)
@@ -139,8 +142,8 @@ static bool has_row(const struct sgic_shape *shape, enum sgic_dir dir,
 
 /* The first word that exists, and how many there are from it on. */
 static void row_words(const struct sgic_shape *shape,
-		      const struct sgic_reg_desc *desc,
-		      uint32_t *first, uint32_t *count)
+		      const struct sgic_reg_desc *desc, uint32_t *first,
+		      uint32_t *count)
 {
 	uint32_t bits = 0;
 
@@ -185,11 +188,11 @@ static uint32_t word_step(const struct sgic_reg_desc *desc)
 {
 	switch (desc->group) {
 	case GRP_SYSREG:
-		return 1;	/* the next Op2, and from it to CRm */
+		return 1; /* the next Op2, and from it to CRm */
 	case GRP_LEVEL:
-		return 32;	/* INTIDs */
+		return 32; /* INTIDs */
 	default:
-		return 4;	/* bytes */
+		return 4; /* bytes */
 	}
 }
 
@@ -249,7 +252,7 @@ size_t sgic_regs_count(const struct sgic_shape *shape, enum sgic_dir dir)
 {
 	return count_rows(shape, dir, dist_regs, ARRAY_SIZE(dist_regs)) +
 	       count_rows(shape, dir, vcpu_regs, ARRAY_SIZE(vcpu_regs)) *
-	       shape->nr_vcpus +
+		       shape->nr_vcpus +
 	       count_rows(shape, dir, last_regs, ARRAY_SIZE(last_regs));
 }
 
@@ -259,13 +262,13 @@ size_t sgic_regs_fill(const struct sgic_shape *shape, enum sgic_dir dir,
 	uint32_t slot = 0;
 	size_t n;
 
-	n = fill_rows(shape, dir, dist_regs, ARRAY_SIZE(dist_regs),
-		      0, &slot, regs);
+	n = fill_rows(shape, dir, dist_regs, ARRAY_SIZE(dist_regs), 0, &slot,
+		      regs);
 	for (uint32_t vcpu = 0; vcpu < shape->nr_vcpus; vcpu++)
 		n += fill_rows(shape, dir, vcpu_regs, ARRAY_SIZE(vcpu_regs),
 			       vcpu, &slot, regs + n);
-	n += fill_rows(shape, dir, last_regs, ARRAY_SIZE(last_regs),
-		       0, &slot, regs + n);
+	n += fill_rows(shape, dir, last_regs, ARRAY_SIZE(last_regs), 0, &slot,
+		       regs + n);
 
 	return n;
 }

@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SGIC_MAX_VCPUS		512	/* KVM: VGIC_V3_MAX_CPUS */
-#define SGIC_MIN_IRQS		64	/* KVM: 32 private + at least 32 SPIs */
-#define SGIC_MAX_IRQS		992	/* largest multiple of 32 below 1020 */
-#define SGIC_MAX_LRS		16	/* GICv3 spec: ICH_LR<n>_EL2, n = 0..15 */
+#define SGIC_MAX_VCPUS 512 /* KVM: VGIC_V3_MAX_CPUS */
+#define SGIC_MIN_IRQS  64  /* KVM: 32 private + at least 32 SPIs */
+#define SGIC_MAX_IRQS  992 /* largest multiple of 32 below 1020 */
+#define SGIC_MAX_LRS   16  /* GICv3 spec: ICH_LR<n>_EL2, n = 0..15 */
 
 /* MPIDR_EL1 affinity fields: Aff3 in 39:32, Aff2..Aff0 in 23:0. */
-#define SGIC_MPIDR_MASK		0xff00ffffffULL
+#define SGIC_MPIDR_MASK 0xff00ffffffULL
 
 /**
  * struct sgic_shape - what decides which registers a machine has
@@ -46,7 +46,7 @@ enum sgic_dir {
 };
 
 /* A slot that stands for a constant instead of a saved value. */
-#define SGIC_SLOT_ONES		UINT32_MAX
+#define SGIC_SLOT_ONES UINT32_MAX
 
 struct sgic_reg_desc;
 

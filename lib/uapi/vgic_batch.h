@@ -10,7 +10,7 @@
 #include <linux/types.h>
 
 #ifndef KVM_DEV_ARM_VGIC_GRP_BATCH_REGS
-#define KVM_DEV_ARM_VGIC_GRP_BATCH_REGS	10
+#define KVM_DEV_ARM_VGIC_GRP_BATCH_REGS 10
 #define KVM_DEV_ARM_VGIC_BATCH_MAX	4096
 
 struct kvm_dev_arm_vgic_batch_entry {
