@@ -187,18 +187,18 @@ vgic_batch_entry_vcpu(struct vgic_batch *batch,
 static int vgic_batch_entry_access(struct vgic_batch *batch, bool is_write,
 				   struct kvm_dev_arm_vgic_batch_entry *entry)
 {
+	bool sysreg = entry->group == KVM_DEV_ARM_VGIC_GRP_CPU_SYSREGS;
 	struct kvm_vcpu *vcpu = vgic_batch_entry_vcpu(batch, entry);
+	int ret;
 
-	if (!vcpu)
+	if (!vcpu || (is_write && !sysreg && entry->val_hi))
 		return -EINVAL;
 
-	if (entry->group != KVM_DEV_ARM_VGIC_GRP_CPU_SYSREGS) {
-		if (is_write && entry->val_hi)
-			return -EINVAL;
+	ret = reg_access(vcpu, is_write, entry);
+	if (!ret && !is_write && !sysreg)
 		entry->val_hi = 0;
-	}
 
-	return reg_access(vcpu, is_write, entry);
+	return ret;
 }
 
 /* Tries every entry; returns the first error in their order */
