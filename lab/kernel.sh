@@ -1,0 +1,191 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# usage: [CONFIG=debug] lab/kernel.sh VERSION stock|patched
+# Prints the folder of a built arm64 kernel: Image, config, version and, if
+# patched, the modules of lab/limit. VERSION is that of a linux-source-VERSION
+# package (6.12, 6.1). Builds what the cache does not have; the newest source
+# is fetched once, and again after `make update`.
+
+set -euo pipefail
+. "${0%/*}/lib.sh"
+. "${0%/*}/apt.sh"
+
+[[ ${1:-} == --help ]] && help
+[[ $# -eq 2 && ($2 == stock || $2 == patched) ]] || help 1 >&2
+version=$1 variant=$2 config=${CONFIG:-}
+start=$SECONDS
+
+# What decides the result is in the entry's name. Raise recipe when a change
+# here makes for another kernel.
+recipe=1
+deb=$(fetch "linux-source-$version")
+release=${deb##*/} release=${release#*_} release=${release%_all.deb}
+point=${release%%-*}
+fragments=("$repo/lab/kernel.config")
+for f in "$repo/lab/kernel-$version.config" "$repo/lab/kernel-$config.config"; do
+	[[ -e $f ]] && fragments+=("$f")
+done
+key=$({
+	echo "$recipe" "$release" "$("${cross}gcc" --version | head -n 1)"
+	cat "${fragments[@]}"
+	if [[ $variant == patched ]]; then
+		cd "$repo"
+		find kernel lab/limit -type f ! -name '*.md' -print0 |
+			sort -z | xargs -0 sha256sum
+	fi
+} | sha256sum)
+entry=$cache/kernel/$point-$variant${config:+-$config}-${key::12}
+name="kernel $point $variant${config:+ $config}"
+
+answer() {
+	touch "$entry"
+	say "$name ($release): $1"
+	echo "$entry"
+	exit
+}
+
+whole "$entry" && answer "in the cache"
+work=$cache/work/$version
+lock "$work.lock"
+# Another run may just have built it.
+[[ -d $entry ]] && whole "$entry" 2>/dev/null && answer "in the cache"
+
+src=$work/src obj=$work/obj$config log=$cache/work/$version.log
+tmp=$cache/kernel/tmp.$version
+rm -rf "$tmp" "$work.tmp"
+mkdir -p "$tmp" "$cache/work"
+
+kmake() {
+	local stage=$1
+	shift
+	run "$name: $stage" compiled "$log" make -C "$src" O="$obj" \
+		-j"$(nproc)" ARCH=arm64 CROSS_COMPILE="$cross" \
+		KBUILD_BUILD_USER=lab KBUILD_BUILD_HOST=lab \
+		KBUILD_BUILD_VERSION=1 KBUILD_BUILD_TIMESTAMP=@0 "$@"
+}
+
+compiled() {
+	echo "$(grep -cE '^  (CC|AS) ' "$log")$total objects"
+}
+
+failed() {
+	tail -n 30 "$log" >&2
+	die "$name: $1 failed; the log is $log"
+}
+
+# extract: a tree of the source: orig stays as it came, src is built from. They
+# share their files (hard links), as nothing writes to one in place.
+extract() {
+	[[ -e $work/$release ]] && return
+	rm -rf "$work"
+	mkdir -p "$work.tmp/orig"
+	sed -n "s,^/,linux-source-$version/,p" "$repo/lab/kernel.exclude" \
+		>"$work.tmp/exclude"
+	extracted() { du -sm "$work.tmp/orig" | awk '{ print $1 " MB" }'; }
+	# shellcheck disable=SC2016
+	run "$name: unpacking" extracted "$log" bash -euo pipefail -c '
+		dpkg-deb --fsys-tarfile "$1" |
+		tar -xO "./usr/src/linux-source-$2.tar.xz" | xz -dT0 |
+		tar -x --strip-components=1 -C "$3/orig" --anchored \
+			-X "$3/exclude"
+		cp -al "$3/orig" "$3/src"
+	' - "$deb" "$version" "$work.tmp" || {
+		rm -f "$deb"
+		failed "unpacking $deb, now removed,"
+	}
+	touch "$work.tmp/$release"
+	mv "$work.tmp" "$work"
+}
+
+# patch_tree: brings src to the wanted variant. Only files that differ are
+# written, so only they are compiled again. touched: every path that any
+# series has ever written here.
+patch_tree() {
+	local want=$work/want f
+	rm -rf "$want"
+	mkdir -p "$want"
+	if [[ $variant == patched ]]; then
+		"$repo/kernel/apply" --list "$work/orig" |
+			rsync -a --files-from=- --ignore-missing-args \
+			"$work/orig/" "$want/"
+		cp "$work/orig/Makefile" "$want/"
+		"$repo/kernel/apply" "$want" >/dev/null || die "kernel/apply failed"
+	fi
+	touch "$work/touched"
+	(cd "$want" && find . -type f) |
+		sort -u - "$work/touched" -o "$work/touched"
+	while read -r f; do
+		[[ -e $want/$f ]] && continue
+		if [[ -e $work/orig/$f ]]; then
+			mkdir -p "$want/${f%/*}"
+			cp "$work/orig/$f" "$want/$f"
+		else
+			rm -f "$src/$f"
+		fi
+	done <"$work/touched"
+	rsync -rpc "$want/" "$src/"
+}
+
+# configure: nothing but the fragments, and everything in them
+configure() {
+	local line missing=()
+	cat "${fragments[@]}" >"$work/fragment"
+	kmake configuring KCONFIG_ALLCONFIG="$work/fragment" allnoconfig ||
+		failed configuring
+	while read -r line; do
+		case $line in
+		CONFIG_*=*)
+			grep -qxF "$line" "$obj/.config" || missing+=("$line") ;;
+		'# CONFIG_'*' is not set')
+			line=${line#\# } line=${line%% *}
+			! grep -q "^$line=" "$obj/.config" || missing+=("no $line") ;;
+		esac
+	done <"$work/fragment"
+	[[ ${#missing[@]} -eq 0 ]] ||
+		die "$name: configuration not possible: ${missing[*]}"
+}
+
+# build: sets built; not called as a condition, so that errors within it count
+build() {
+	extract
+	mkdir -p "$obj"
+	[[ -e $obj/vmlinux ]] || total=" of $(cat "$work.objects" 2>/dev/null ||
+		echo about 690)"
+	patch_tree
+	configure
+	if kmake building Image modules; then
+		[[ ! $total ]] || grep -cE '^  (CC|AS) ' "$log" >"$work.objects"
+		built=1
+	fi
+}
+
+total='' built=''
+build
+if [[ ! $built ]]; then
+	# An error in a file of ours, or in a new tree, would only come again.
+	if [[ $total ]] || grep ': error: ' "$log" |
+			grep -qFf <(cut -c 2- "$work/touched"); then
+		failed building
+	fi
+	say "$name: building again, from scratch"
+	rm -rf "$work"
+	build
+	[[ $built ]] || failed building
+fi
+
+cp "$obj/arch/arm64/boot/Image" "$tmp/"
+cp "$obj/.config" "$tmp/config"
+echo "$point" >"$tmp/version"
+if [[ $variant == patched ]]; then
+	mkdir -p "$work/limit"
+	rsync -rc --exclude README.md "$repo/lab/limit/" "$work/limit/"
+	kmake "lab/limit" M="$work/limit" modules || failed "building lab/limit"
+	cp "$work"/limit/*.ko "$tmp/"
+fi
+place "$tmp" "$entry"
+
+# Older entries go, all but the newest 6 of a version.
+find "$cache/kernel" -maxdepth 1 -name "$version.*" -printf '%T@ %p\n' |
+	sort -rn | sed -n '7,$s/^[^ ]* //p' | xargs -r rm -rf
+
+answer "built in $((SECONDS - start)) s"
