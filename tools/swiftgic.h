@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SWIFTGIC_TOOLS_SWIFTGIC_H
+#define SWIFTGIC_TOOLS_SWIFTGIC_H
+
+#define SWIFTGIC_VERSION "0.1"
+
+/* Exit statuses of every subcommand */
+enum {
+	EXIT_OK = 0,
+	EXIT_FAILED = 1, /* a check or a target failed */
+	EXIT_USAGE = 2,
+	EXIT_CANNOT = 3, /* no KVM, no VGICv3, ... */
+};
+
+int cmd_bench(int argc, char **argv);
+
+#endif
