@@ -120,6 +120,7 @@ reg_access(struct kvm_vcpu *vcpu, bool is_write,
 	   struct kvm_dev_arm_vgic_batch_entry *reg)
 {
 	u32 offset = lower_32_bits(reg->attr);
+	int ret;
 
 	lockdep_assert_held(&vcpu->kvm->arch.config_lock);
 
@@ -129,10 +130,12 @@ reg_access(struct kvm_vcpu *vcpu, bool is_write,
 
 	switch (reg->group) {
 	case KVM_DEV_ARM_VGIC_GRP_DIST_REGS:
-		return vgic_v3_dist_uaccess(vcpu, is_write, offset, &reg->val);
+		ret = vgic_v3_dist_uaccess(vcpu, is_write, offset, &reg->val);
+		break;
 	case KVM_DEV_ARM_VGIC_GRP_REDIST_REGS:
-		return vgic_v3_redist_uaccess(vcpu, is_write, offset,
-					      &reg->val);
+		ret = vgic_v3_redist_uaccess(vcpu, is_write, offset,
+					     &reg->val);
+		break;
 	case KVM_DEV_ARM_VGIC_GRP_CPU_SYSREGS:
 		return vgic_v3_cpu_sysregs_uaccess(vcpu, is_write, reg);
 	case KVM_DEV_ARM_VGIC_GRP_LEVEL_INFO:
@@ -140,11 +143,17 @@ reg_access(struct kvm_vcpu *vcpu, bool is_write,
 		    VGIC_LEVEL_INFO_LINE_LEVEL)
 			return -EINVAL;
 		offset &= KVM_DEV_ARM_VGIC_LINE_LEVEL_INTID_MASK;
-		return vgic_v3_line_level_info_uaccess(vcpu, is_write, offset,
-						       &reg->val);
+		ret = vgic_v3_line_level_info_uaccess(vcpu, is_write, offset,
+						      &reg->val);
+		break;
 	default:
 		return -EINVAL;
 	}
+
+	if (!ret)
+		reg->val_hi = 0;
+
+	return ret;
 }
 
 /**
@@ -187,18 +196,16 @@ vgic_batch_entry_vcpu(struct vgic_batch *batch,
 static int vgic_batch_entry_access(struct vgic_batch *batch, bool is_write,
 				   struct kvm_dev_arm_vgic_batch_entry *entry)
 {
-	bool sysreg = entry->group == KVM_DEV_ARM_VGIC_GRP_CPU_SYSREGS;
 	struct kvm_vcpu *vcpu = vgic_batch_entry_vcpu(batch, entry);
-	int ret;
 
-	if (!vcpu || (is_write && !sysreg && entry->val_hi))
+	if (!vcpu)
 		return -EINVAL;
 
-	ret = reg_access(vcpu, is_write, entry);
-	if (!ret && !is_write && !sysreg)
-		entry->val_hi = 0;
+	if (is_write && entry->val_hi &&
+	    entry->group != KVM_DEV_ARM_VGIC_GRP_CPU_SYSREGS)
+		return -EINVAL;
 
-	return ret;
+	return reg_access(vcpu, is_write, entry);
 }
 
 /* Tries every entry; returns the first error in their order */
