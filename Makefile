@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+
+.PHONY: help run test report check format tools deps update clean binaries
+.DELETE_ON_ERROR:
+
+help:
+	@echo 'make run     build what is missing, measure moving VGIC state, print the table'
+	@echo 'make test    unit tests, then the kernel tests on 6.12 and 6.1'
+	@echo 'make report  draw the plots and write the tables of the last make run'
+	@echo 'make check   shellcheck, clang-format, licence lines'
+	@echo 'make format  clang-format, in place'
+	@echo 'make tools   the swiftgic command and the tests: build/'
+	@echo 'make deps    install the packages that are missing (as root)'
+	@echo 'make update  fetch the newest sources with the next run'
+	@echo 'make clean   remove build/; the cache of kernels stays'
+
+run test: tools
+	@lab/$@.sh
+
+report:
+	@bench/report.sh
+
+check:
+	@lab/check.sh
+
+format:
+	@lab/check.sh --format
+
+deps:
+	@lab/deps.sh
+
+update:
+	@lab/deps.sh --update
+
+clean:
+	rm -rf build
+
+# Two runs in one checkout take turns at build/.
+tools: deps
+	@mkdir -p build
+	@flock -n build/.lock true || echo 'waiting for another make' >&2
+	@flock build/.lock $(MAKE) -sj$(shell nproc) binaries
+
+# arm64: what runs in the lab, static. host: the table, and the unit tests.
+# Both link what they need out of an archive of lib/ and tools/.
+CROSS := aarch64-linux-gnu-
+SYSROOT = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/swiftgic/sysroot
+WARN := -std=gnu11 -O2 -g -Wall -Wextra -Wno-missing-field-initializers -Wno-override-init -Werror
+INC := -Ilib -Ilib/uapi -Itools -Ilab/limit
+SAN := -fsanitize=address,undefined -fno-sanitize-recover
+
+src := $(wildcard lib/*.c tools/*.c)
+kvm_tests := $(filter-out %/harness.c,$(wildcard tests/kvm/*.c))
+unit_tests := $(wildcard tests/unit/*.c)
+
+# These call KVM, as it is on arm64.
+arm64_only := tools/vm.c tools/transfer.c tools/state.c
+common := $(filter-out tools/swiftgic.c,$(src))
+arm64_lib := $(common:%.c=build/arm64/%.o)
+host_lib := $(patsubst %.c,build/host/%.o,$(filter-out $(arm64_only),$(common)))
+unit_lib := $(host_lib:build/host/%=build/unit/%)
+
+binaries: build/arm64/init build/arm64/swiftgic build/host/swiftgic \
+	$(kvm_tests:%.c=build/arm64/%) $(unit_tests:%.c=build/%)
+
+quiet = @echo '  $1 $@' && mkdir -p $(@D) &&
+
+build/arm64/%.o: %.c
+	$(call quiet,CC) $(CROSS)gcc $(WARN) $(INC) -isystem $(SYSROOT)/include \
+		-MMD -MP -c $< -o $@
+
+build/host/%.o: %.c
+	$(call quiet,CC) gcc $(WARN) $(INC) -MMD -MP -c $< -o $@
+
+build/unit/%.o: %.c
+	$(call quiet,CC) gcc $(WARN) $(INC) $(SAN) -MMD -MP -c $< -o $@
+
+build/arm64/lib.a: $(arm64_lib)
+build/host/lib.a: $(host_lib)
+build/unit/lib.a: $(unit_lib)
+%/lib.a:
+	$(call quiet,AR) rm -f $@ && ar rcs $@ $^
+
+build/arm64/init: build/arm64/lab/init.o
+	$(call quiet,LD) $(CROSS)gcc -static $^ -o $@
+
+build/arm64/swiftgic: build/arm64/tools/swiftgic.o build/arm64/lib.a
+	$(call quiet,LD) $(CROSS)gcc -static $^ $(SYSROOT)/lib/libcjson.a -lm -o $@
+
+build/host/swiftgic: build/host/tools/swiftgic.o build/host/lib.a
+	$(call quiet,LD) gcc $^ -lcjson -o $@
+
+build/arm64/tests/kvm/%: build/arm64/tests/kvm/%.o \
+		build/arm64/tests/kvm/harness.o build/arm64/lib.a
+	$(call quiet,LD) $(CROSS)gcc -static -pthread $^ \
+		$(SYSROOT)/lib/libcjson.a -lm -o $@
+
+build/tests/unit/%: build/unit/tests/unit/%.o build/unit/lib.a
+	$(call quiet,LD) gcc $(SAN) $^ -lcmocka -lcjson -o $@
+
+.SECONDARY:
+-include $(shell find build -name '*.d' 2>/dev/null)

@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# usage: make test, or [KERNELS="6.12 6.1"] lab/test.sh [NAME]...
+# The unit tests, and the kernel tests on each patched kernel; only those whose
+# name is given, if any is. TAP and kernel logs are kept in build/test.
+#
+# A kernel test boots the lab with two CPUs, or with the options of boot.sh that
+# a line "lab: OPTIONS" in its source asks for.
+
+set -euo pipefail
+. "${0%/*}/lib.sh"
+[[ ${1:-} == --help ]] && help
+cd "$repo"
+
+lab/deps.sh
+out=build/test
+rm -rf $out
+mkdir -p $out
+
+# count TAP: passed, failed, skipped. Points that the plan promised, and did
+# not come, have failed; so has a program without a plan.
+count() {
+	awk '
+		/^1\.\.[0-9]+/ { plan = substr($1, 4); planned = 1 }
+		/^1\.\.0/ { skip++ }
+		/^not ok/ { fail++; next }
+		/^ok/ && /# *[Ss][Kk][Ii][Pp]/ { skip++; seen++; next }
+		/^ok/ { pass++; seen++ }
+		END {
+			missing = plan - seen - fail
+			if (!planned || missing < 0) missing = planned ? 0 : 1
+			print pass + 0, fail + missing, skip + 0
+		}' "$1"
+}
+
+passed=0 failed=0 skipped=0
+finished() {
+	local tap=$out/$1.tap p f s
+	# A kernel that complained, or a crash after the last point.
+	if [[ $2 -ne 0 ]] && ! grep -q '^not ok' "$tap"; then
+		echo "not ok - $1 ended with status $2" >>"$tap"
+	fi
+	read -r p f s < <(count "$tap")
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+	printf '%-40s %3d passed, %d failed, %d skipped\n' "$1" "$p" "$f" "$s"
+	[[ $f -eq 0 ]] && return
+	grep -v '^ok' "$tap" | tail -n 40
+	tail -n 60 "$out/$1.err"
+	echo "output: $tap, $out/$1.err; kernel log: $out/$1.log"
+}
+
+# try NAME COMMAND...: if it is wanted; its name there is without the kernel
+only=" $* "
+try() {
+	[[ $only == "  " || $only == *" ${1#*-} "* ]] || return 0
+	job "$1" "$out/$1.tap" "$out/$1.err" "${@:2}"
+}
+
+export CMOCKA_MESSAGE_OUTPUT=TAP
+for source in tests/unit/*.c; do
+	[[ -e $source ]] || continue
+	name=$(basename "$source" .c)
+	try "unit-$name" "build/tests/unit/$name"
+done
+
+for version in ${KERNELS:-6.12 6.1}; do
+	kernel=$(lab/kernel.sh "$version" patched)
+	for source in tests/kvm/*.c; do
+		name=$(basename "$source" .c)
+		[[ $name != harness ]] || continue
+		options=$(sed -n 's/.*\<lab: \(--.*\)/\1/p' "$source")
+		# shellcheck disable=SC2086
+		try "$version-$name" lab/boot.sh --kernel "$kernel" \
+			${options:---smp 2} --file "build/arm64/tests/kvm/$name" \
+			--log "$out/$version-$name.log" -- \
+			"/bin/$name" --need-batch
+	done
+done
+jobs_end
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[[ $failed -eq 0 ]]
