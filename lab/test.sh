@@ -65,6 +65,7 @@ done
 
 for version in ${KERNELS:-6.12 6.1}; do
 	kernel=$(lab/kernel.sh "$version" patched)
+	try "$version-apply" tests/apply.sh "$cache/work/$version/orig"
 	for source in tests/kvm/*.c; do
 		name=$(basename "$source" .c)
 		[[ $name != harness ]] || continue

@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# usage: tests/apply.sh TREE
+# kernel/apply, on copies of what it touches in a pristine kernel tree: TAP.
+
+set -euo pipefail
+apply=$(cd "${BASH_SOURCE[0]%/*}/../kernel" && pwd)/apply
+if [[ ! -e ${1:-}/Makefile ]]; then
+	echo "1..0 # SKIP no kernel tree ${1:-}"
+	exit
+fi
+pristine=$1
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+echo 1..6
+n=0 bad=0
+# rule TEXT COMMAND...
+rule() {
+	n=$((n + 1))
+	if "${@:2}" >"$tmp/out" 2>&1; then
+		echo "ok $n - $1"
+	else
+		echo "not ok $n - $1"
+		sed 's/^/# /' "$tmp/out"
+		bad=1
+	fi
+}
+
+fresh() {
+	rm -rf "$tmp/tree"
+	mkdir "$tmp/tree"
+	(cd "$pristine" && "$apply" --list . | xargs ls -d Makefile 2>/dev/null |
+		xargs cp --parents -t "$tmp/tree")
+}
+
+sum() {
+	(cd "$tmp/tree" && find . -type f -print0 | sort -z |
+		xargs -0 sha256sum)
+}
+
+applies() {
+	fresh
+	"$apply" "$tmp/tree" &&
+		grep -q KVM_DEV_ARM_VGIC_GRP_BATCH_REGS \
+			"$tmp/tree/arch/arm64/include/uapi/asm/kvm.h" &&
+		cmp "$tmp/tree/arch/arm64/kvm/vgic/vgic-batch.c" \
+			"${apply%/*}/src/arch/arm64/kvm/vgic/vgic-batch.c"
+}
+
+# refuses PATTERN: says so, exits with 1, and changes nothing
+refuses() {
+	local before rc=0
+	before=$(sum)
+	"$apply" "$tmp/tree" >"$tmp/said" 2>&1 || rc=$?
+	cat "$tmp/said"
+	[[ $rc -eq 1 ]] && grep -q "$1" "$tmp/said" && [[ $(sum) == "$before" ]]
+}
+
+unknown() {
+	fresh
+	sed -i 's/^VERSION = .*/VERSION = 5/' "$tmp/tree/Makefile"
+	refuses 'no series for Linux 5'
+}
+
+moved() {
+	fresh
+	sed -i 's/vgic_v3_attr_regs_access/moved/' \
+		"$tmp/tree/arch/arm64/kvm/vgic/vgic-kvm-device.c"
+	refuses 'Add-batch-register-access.patch does not apply' &&
+		grep -q '^@@' "$tmp/said"
+}
+
+missing() {
+	fresh
+	rm "$tmp/tree/arch/arm64/kvm/vgic/trace.h"
+	refuses 'without arch/arm64/kvm/vgic/trace.h'
+}
+
+no_tree() {
+	rm -rf "$tmp/tree"
+	mkdir "$tmp/tree"
+	refuses 'not a kernel tree'
+}
+
+rule 'the series applies, with the new files' applies
+rule 'a tree that has it is refused' refuses 'has it already'
+rule 'a tree of another version is refused' unknown
+rule 'a hunk that fails is shown, and nothing is changed' moved
+rule 'a missing file is named' missing
+rule 'a folder without a kernel is refused' no_tree
+exit $bad
