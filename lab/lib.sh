@@ -5,6 +5,12 @@
 
 repo=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 cache=${XDG_CACHE_HOME:-~/.cache}/swiftgic
+[[ $cache != *[[:space:]:]* ]] || {
+	echo "the cache folder $cache has a space or a colon in its name, which" \
+		"make and the kernel's build cannot cope with: set XDG_CACHE_HOME" >&2
+	exit 1
+}
+mkdir -p "$cache" || exit 1
 cross=aarch64-linux-gnu-
 export LC_ALL=C
 

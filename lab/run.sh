@@ -53,7 +53,7 @@ jobs_end
 
 mkdir -p build/results
 rc=0
-build/host/swiftgic bench --table --json "$tmp/transfer.json" \
+build/host/swiftgic bench --table --complete --json "$tmp/transfer.json" \
 	"$tmp"/{1-to-160,256,512-get,512-put,one-register-{patched,stock}}.json \
 	|| rc=$?
 if [[ -s $tmp/transfer.json ]]; then

@@ -13,7 +13,7 @@ pristine=$1
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-echo 1..6
+echo 1..7
 n=0 bad=0
 # rule TEXT COMMAND...
 rule() {
@@ -30,8 +30,8 @@ rule() {
 fresh() {
 	rm -rf "$tmp/tree"
 	mkdir "$tmp/tree"
-	(cd "$pristine" && "$apply" --list . | xargs ls -d Makefile 2>/dev/null |
-		xargs cp --parents -t "$tmp/tree")
+	(cd "$pristine" && { "$apply" --list . | xargs ls -d Makefile || true; } \
+		2>/dev/null | xargs cp --parents -t "$tmp/tree")
 }
 
 sum() {
@@ -55,6 +55,36 @@ refuses() {
 	"$apply" "$tmp/tree" >"$tmp/said" 2>&1 || rc=$?
 	cat "$tmp/said"
 	[[ $rc -eq 1 ]] && grep -q "$1" "$tmp/said" && [[ $(sum) == "$before" ]]
+}
+
+# What later point releases do to a file: all hunks further down. A hunk that
+# also fits elsewhere would land there.
+drifted() {
+	local lines file
+	fresh
+	"$apply" "$tmp/tree"
+	mv "$tmp/tree" "$tmp/straight"
+	for lines in 2 12 13 58 250; do
+		fresh
+		for file in $(cd "$pristine" && "$apply" --list . |
+				grep '\.c$'); do
+			[[ ! -e $tmp/tree/$file ]] || drift "$tmp/tree/$file"
+		done
+		"$apply" "$tmp/tree"
+		for file in $(cd "$tmp/tree" && find . -name '*.c'); do
+			grep -v '^// drift$' "$tmp/tree/$file" |
+				cmp - "$tmp/straight/$file" || return 1
+		done
+	done
+}
+
+drift() {
+	{
+		head -n 12 "$1"
+		for ((i = 0; i < lines; i++)); do echo '// drift'; done
+		tail -n +13 "$1"
+	} >"$1.drift"
+	mv "$1.drift" "$1"
 }
 
 unknown() {
@@ -84,6 +114,9 @@ no_tree() {
 }
 
 rule 'the series applies, with the new files' applies
+rule 'the same in files whose lines have moved' drifted
+fresh
+"$apply" "$tmp/tree" >/dev/null
 rule 'a tree that has it is refused' refuses 'has it already'
 rule 'a tree of another version is refused' unknown
 rule 'a hunk that fails is shown, and nothing is changed' moved

@@ -23,6 +23,7 @@ struct bench {
 	const char *clock;
 	bool one_register;
 	bool table;
+	bool complete;
 };
 
 static void usage(FILE *f)
@@ -45,7 +46,8 @@ static void usage(FILE *f)
 		"                    an emulator that gives each instruction 1 ns (ns)\n"
 		"  --json FILE       write the results\n"
 		"  --table           no measurement: the table and the verdict on the targets\n"
-		"                    from results files, merged; with --json, write the merge\n");
+		"                    from results files, merged; with --json, write the merge\n"
+		"  --complete        with --table: a figure that is not there is a miss\n");
 }
 
 static int wrong(const char *what, const char *arg)
@@ -130,6 +132,7 @@ static int parse_options(struct bench *bench, int argc, char **argv)
 		{ "clock", required_argument, NULL, 'c' },
 		{ "json", required_argument, NULL, 'j' },
 		{ "table", no_argument, NULL, 't' },
+		{ "complete", no_argument, NULL, 'C' },
 		{ "help", no_argument, NULL, 'h' },
 		{}
 	};
@@ -171,6 +174,9 @@ static int parse_options(struct bench *bench, int argc, char **argv)
 			break;
 		case 't':
 			bench->table = true;
+			break;
+		case 'C':
+			bench->complete = true;
 			break;
 		case 'h':
 			usage(stdout);
@@ -237,7 +243,8 @@ int cmd_bench(int argc, char **argv)
 		results_print_table(&results, stdout);
 	if (!ret && bench.json && results_save(&results, bench.json))
 		ret = EXIT_FAILED;
-	if (!ret && bench.table && results_print_verdict(&results, stdout))
+	if (!ret && bench.table &&
+	    results_print_verdict(&results, bench.complete, stdout))
 		ret = EXIT_FAILED;
 	results_free(&results);
 	return ret;

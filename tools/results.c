@@ -48,7 +48,11 @@ static int64_t get_int(const cJSON *obj, const char *key)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(obj, key);
 
-	return cJSON_IsNumber(item) ? (int64_t)item->valuedouble : RESULT_NONE;
+	/* Up to 2^53 a double is exact; no count or cost is larger. */
+	if (!cJSON_IsNumber(item) || item->valuedouble < 0 ||
+	    item->valuedouble > 9007199254740992.0)
+		return RESULT_NONE;
+	return item->valuedouble;
 }
 
 static void get_string(const cJSON *obj, const char *key, char *buf, size_t len)
@@ -176,7 +180,7 @@ int results_load(struct results *results, const char *path)
 		fprintf(stderr, "swiftgic: %s: %s\n", path, strerror(errno));
 		return -1;
 	}
-	root = cJSON_Parse(text);
+	root = cJSON_ParseWithOpts(text, NULL, true);
 	ret = root ? load_root(results, root) : -1;
 	if (ret)
 		fprintf(stderr,
@@ -392,7 +396,7 @@ static bool reached(double figure, double target, enum sense sense)
 }
 
 static int verdict_of_kernel(const struct results *results, const char *kernel,
-			     FILE *f)
+			     bool complete, FILE *f)
 {
 	const struct {
 		const char *name;
@@ -432,7 +436,9 @@ static int verdict_of_kernel(const struct results *results, const char *kernel,
 		bool aim = reached(figure, targets[i].aim, targets[i].sense);
 
 		if (figure == RESULT_NONE) {
-			fprintf(f, "  %-6s  %-36s\n", "-", targets[i].name);
+			fprintf(f, "  %-6s  %-36s\n", complete ? "MISSED" : "-",
+				targets[i].name);
+			missed += complete;
 			continue;
 		}
 		fprintf(f, "  %-6s  %-36s %9.3f   must %s %g, aim %g%s\n",
@@ -445,7 +451,7 @@ static int verdict_of_kernel(const struct results *results, const char *kernel,
 	return missed;
 }
 
-int results_print_verdict(const struct results *results, FILE *f)
+int results_print_verdict(const struct results *results, bool complete, FILE *f)
 {
 	const char *kernel = NULL;
 	int missed = 0;
@@ -454,14 +460,16 @@ int results_print_verdict(const struct results *results, FILE *f)
 	if (strcmp(results->clock, "instructions")) {
 		fprintf(f,
 			"No verdict: the targets are in instructions, this clock is not.\n");
-		return 0;
+		return complete;
 	}
+	if (!results->nr_rows)
+		return complete;
 	for (i = 0; i < results->nr_rows; i++) {
 		/* each kernel once: rows of one run lie together */
 		if (kernel && !strcmp(kernel, results->rows[i].kernel))
 			continue;
 		kernel = results->rows[i].kernel;
-		missed += verdict_of_kernel(results, kernel, f);
+		missed += verdict_of_kernel(results, kernel, complete, f);
 	}
 	return missed;
 }

@@ -66,9 +66,10 @@ int results_save(const struct results *results, const char *path);
 void results_print_table(const struct results *results, FILE *f);
 
 /*
- * Print a line for each target that the results have figures for; return
- * how many are missed.
+ * Print a line for each target; return how many are missed. One that the
+ * results have no figure for is missed if they are said to be complete.
  */
-int results_print_verdict(const struct results *results, FILE *f);
+int results_print_verdict(const struct results *results, bool complete,
+			  FILE *f);
 
 #endif

@@ -31,6 +31,15 @@ static void usage(FILE *f)
 		"3 this host cannot (no KVM, no VGICv3, no batch call)\n");
 }
 
+/* A table that nobody could read is no success. */
+static int flushed(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "swiftgic: cannot write to standard output\n");
+	return status ? status : EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
 	size_t i;
@@ -49,7 +58,7 @@ int main(int argc, char **argv)
 	}
 	for (i = 0; i < NR_COMMANDS; i++)
 		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
+			return flushed(commands[i].run(argc - 1, argv + 1));
 
 	fprintf(stderr, "swiftgic: no command '%s'; try --help\n", argv[1]);
 	return EXIT_USAGE;

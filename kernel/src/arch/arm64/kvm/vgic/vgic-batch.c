@@ -12,6 +12,7 @@
 #include <linux/hash.h>
 #include <linux/kvm_host.h>
 #include <linux/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 #include <kvm/arm_vgic.h>
 #include <asm/kvm_emulate.h>
@@ -208,7 +209,11 @@ static int vgic_batch_entry_access(struct vgic_batch *batch, bool is_write,
 	return reg_access(vcpu, is_write, entry);
 }
 
-/* Tries every entry; returns the first error in their order */
+/*
+ * Tries every entry; returns the first error in their order. What an entry
+ * costs is its handler's to say, and that may be a walk of all LPIs, so the
+ * way out and the scheduler are asked after each.
+ */
 static int vgic_batch_run(struct vgic_batch *batch, u32 count, bool is_write,
 			  u32 *failed)
 {
@@ -228,8 +233,11 @@ static int vgic_batch_run(struct vgic_batch *batch, u32 count, bool is_write,
 			++*failed;
 		}
 
-		/* There are mutexes held, but no spinlock */
-		if (!(count % 256))
+		if (fatal_signal_pending(current)) {
+			ret = -EINTR;
+			break;
+		}
+		if (need_resched())
 			cond_resched();
 	}
 
@@ -247,7 +255,7 @@ static int vgic_batch_run(struct vgic_batch *batch, u32 count, bool is_write,
  * Returns 0 if all entries succeeded, else the first error of an entry, with
  * each entry's own in the entry. If none has been tried: -EINVAL, -ENOMEM,
  * -EBUSY, or -EFAULT. -EFAULT too if all have, but the results could not be
- * copied out.
+ * copied out; -EINTR if the caller is being killed, whatever has been done.
  */
 int vgic_v3_batch_access(struct kvm_device *dev, struct kvm_device_attr *attr,
 			 bool is_write)
