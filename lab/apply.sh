@@ -87,6 +87,8 @@ apply_main()
 	for file in "${edited[@]}"; do
 		[ -f "$tree/$file" ] ||
 			die "$product $version without $file?"
+		! grep -q KVM_DEV_ARM_VGIC_GRP_BATCH_REGS "$tree/$file" ||
+			die "$tree has it already: see $file"
 	done
 
 	# Patch copies, and move them over once all of it has applied.
@@ -96,8 +98,6 @@ apply_main()
 	for patch in "${patches[@]}"; do
 		patch -d "$scratch" -p1 -F0 -s -f --no-backup-if-mismatch \
 			<"$patch" >"$scratch/.log" 2>&1 && continue
-		grep -q 'previously applied' "$scratch/.log" &&
-			die "$tree has it already: ${patch##*/}"
 		cat "$scratch/.log" >&2
 		find "$scratch" -name '*.rej' -exec cat {} + >&2
 		die "${patch##*/} does not apply to $product $version;" \
