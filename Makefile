@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 
-.PHONY: help run test report check format tools deps update clean binaries
+.PHONY: help run test inject report check format tools deps update clean binaries
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make run     build what is missing, measure moving VGIC state, print the table'
 	@echo 'make test    unit tests, then the kernel tests on 6.12 and 6.1'
+	@echo 'make inject  measure LPI injection, stock and patched 6.1 and 6.12'
 	@echo 'make report  draw the plots and write the tables of the last make run'
 	@echo 'make check   shellcheck, clang-format, licence lines'
 	@echo 'make format  clang-format, in place'
@@ -14,7 +15,7 @@ help:
 	@echo 'make update  fetch the newest sources with the next run'
 	@echo 'make clean   remove build/; the cache of kernels stays'
 
-run test: tools
+run test inject: tools
 	@lab/$@.sh
 
 report:
@@ -54,7 +55,8 @@ kvm_tests := $(filter-out %/harness.c,$(wildcard tests/kvm/*.c))
 unit_tests := $(wildcard tests/unit/*.c)
 
 # These call KVM, as it is on arm64.
-arm64_only := tools/vm.c tools/transfer.c tools/state.c
+arm64_only := tools/vm.c tools/transfer.c tools/state.c tools/its.c \
+	tools/injection.c
 common := $(filter-out tools/swiftgic.c,$(src))
 arm64_lib := $(common:%.c=build/arm64/%.o)
 host_lib := $(patsubst %.c,build/host/%.o,$(filter-out $(arm64_only),$(common)))

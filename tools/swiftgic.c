@@ -11,6 +11,7 @@ static const struct command {
 } commands[] = {
 	{ "bench", cmd_bench,
 	  "measure moving VGIC state, one by one and batched" },
+	{ "inject", cmd_inject, "measure injecting LPIs" },
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -13,5 +13,6 @@ enum {
 };
 
 int cmd_bench(int argc, char **argv);
+int cmd_inject(int argc, char **argv);
 
 #endif
