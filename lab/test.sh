@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # usage: make test, or [KERNELS="6.12 6.1"] lab/test.sh [NAME]...
-# The unit tests, and the kernel tests on each patched kernel; only those whose
-# name is given, if any is. TAP and kernel logs are kept in build/test.
+# The unit tests, the models, and the kernel tests on each patched kernel; only
+# those whose name is given, if any is. TAP and kernel logs are kept in build/test.
 #
 # A kernel test boots the lab with two CPUs, or with the options of boot.sh that
 # a line "lab: OPTIONS" in its source asks for.
@@ -61,6 +61,10 @@ for source in tests/unit/*.c; do
 	[[ -e $source ]] || continue
 	name=$(basename "$source" .c)
 	try "unit-$name" "build/tests/unit/$name"
+done
+
+for source in tests/model/*.sh; do
+	try "model-$(basename "$source" .sh)" "$source"
 done
 
 for version in ${KERNELS:-6.12 6.1}; do
