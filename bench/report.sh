@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # usage: make report
-# Draws build/results/transfer.json into docs/transfer.svg, writes its table into
-# docs/results.md and README.md, between the marks that stand there.
+# Draws build/results/transfer.json into docs/transfer.svg, and writes the tables of
+# it and of build/results/inject.json, if that is there, into docs/results.md and
+# README.md, between the marks that stand there.
 
 set -euo pipefail
 . "${0%/*}/../lab/lib.sh"
@@ -42,16 +43,36 @@ sed '1a <!-- SPDX-License-Identifier: MIT -->' "$tmp/svg" >docs/transfer.svg
 		"get \(.patched.get_insns / .stock.get_insns * 1000 | round / 1000), " +
 		"put \(.patched.put_insns / .stock.put_insns * 1000 | round / 1000)."' \
 		$results
-} >"$tmp/table"
+} >"$tmp/transfer"
 
-for file in README.md docs/results.md; do
-	awk -v table="$tmp/table" '
-		/<!-- transfer: end -->/ { inside = 0 }
+# An injection of an LPI that is cached and pending, 60 vCPUs
+inject=build/results/inject.json
+if [[ -e $inject ]]; then
+	{
+		echo '| kernel | path | mapped LPIs | stock | patched |'
+		echo '| --- | --- | ---: | ---: | ---: |'
+		jq -r '[.rows[] | select(.vcpus == 60 and .state == "pending")] |
+			group_by(.kernel, .path, .lpis)[] |
+			(map({(.variant): .insns}) | add) as $insns |
+			"| \(.[0].kernel) | \(.[0].path) | \(.[0].lpis) | \($insns.stock) | \($insns.patched) |"' \
+			$inject
+	} >"$tmp/inject"
+fi
+
+# between NAME FILE: puts the table NAME between its marks in FILE
+between() {
+	[[ -e $tmp/$1 ]] || return 0
+	awk -v name="$1" -v table="$tmp/$1" '
+		$0 == "<!-- " name ": end -->" { inside = 0 }
 		!inside
-		/<!-- transfer: begin -->/ {
+		$0 == "<!-- " name ": begin -->" {
 			inside = 1
 			while ((getline line <table) > 0) print line
-		}' $file >"$tmp/new"
-	cp "$tmp/new" $file
+		}' "$2" >"$tmp/new"
+	cp "$tmp/new" "$2"
+}
+for file in README.md docs/results.md; do
+	between transfer $file
+	between inject $file
 done
 echo "written: docs/transfer.svg, and the tables in README.md and docs/results.md"
