@@ -54,7 +54,7 @@ if [[ -e $inject ]]; then
 		jq -r '[.rows[] | select(.vcpus == 60 and .state == "pending")] |
 			group_by(.kernel, .path, .lpis)[] |
 			(map({(.variant): .insns}) | add) as $insns |
-			"| \(.[0].kernel) | \(.[0].path) | \(.[0].lpis) | \($insns.stock) | \($insns.patched) |"' \
+			"| \(.[0].kernel) | \(.[0].path) | \(.[0].lpis) | \($insns.stock | round) | \($insns.patched | round) |"' \
 			$inject
 	} >"$tmp/inject"
 fi
