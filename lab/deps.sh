@@ -53,9 +53,11 @@ case ${1:-} in
 	;;
 esac
 
-# dpkg-query fails if one is unknown, which is an answer, too.
-have=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" \
-	2>/dev/null || true)
+# dpkg-query fails if one is unknown, which is an answer, too. A machine may have
+# a package of another architecture, which is not the one.
+have=$(dpkg-query -W -f '${db:Status-Status} ${Package} ${Architecture}\n' \
+	"${packages[@]}" 2>/dev/null |
+	sed -n "s/ \(all\|$(dpkg --print-architecture)\)\$//p" || true)
 missing=()
 for p in "${packages[@]}"; do
 	[[ $'\n'$have$'\n' == *$'\n'"installed $p"$'\n'* ]] || missing+=("$p")
