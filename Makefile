@@ -5,7 +5,7 @@
 
 help:
 	@echo 'make run     build what is missing, measure moving VGIC state, print the table'
-	@echo 'make test    unit tests, then the kernel tests on 6.12 and 6.1'
+	@echo 'make test    unit tests, a model, then the kernel tests on 6.12 and 6.1'
 	@echo 'make inject  measure LPI injection, stock and patched 6.1 and 6.12'
 	@echo 'make report  draw the plots and write the tables of the last make run'
 	@echo 'make check   shellcheck, clang-format, licence lines'

@@ -63,7 +63,7 @@ apply_main()
 	series=$here/series/$version
 	[ -d "$series" ] || series=$here/series/${version%%.*}.x
 	[ -d "$series" ] || die "no series for $product $version; there is:" \
-		"$(cd "$here/series" && echo ./*)"
+		"$(cd "$here/series" && printf '%s ' *)"
 
 	# What the series edits, and what is new. A patch that creates a file
 	# has /dev/null as the old one.

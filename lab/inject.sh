@@ -24,16 +24,7 @@ for version in 6.1 6.12; do
 done
 start=$SECONDS
 
-finished() {
-	done=$((done + 1))
-	if [[ $2 -ne 0 ]]; then
-		failed=1
-		say "measuring $1 failed ($2):"
-		cat "$tmp/$1.out" "$tmp/$1.err" >&2
-	else
-		say "measured $1 ($done of $total, $((SECONDS - start)) s)"
-	fi
-}
+finished() { measured "$@"; }
 
 # The longest first: the clock counts instructions, so that two at once do not
 # disturb each other.

@@ -115,3 +115,18 @@ job_end() {
 jobs_end() {
 	while [[ ${#job_names[@]} -gt 0 ]]; do job_end; done
 }
+
+# measured NAME STATUS: says that the measurement NAME, whose output is in $tmp,
+# has ended. The script sets tmp, total and start, and starts with done=0 and
+# failed=''.
+# shellcheck disable=SC2154
+measured() {
+	done=$((done + 1))
+	if [[ $2 -ne 0 ]]; then
+		failed=1
+		say "measuring $1 failed ($2):"
+		cat "$tmp/$1.out" "$tmp/$1.err" >&2
+	else
+		say "measured $1 ($done of $total, $((SECONDS - start)) s)"
+	fi
+}

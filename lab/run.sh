@@ -19,16 +19,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 start=$SECONDS done=0 failed=''
 
-finished() {
-	done=$((done + 1))
-	if [[ $2 -ne 0 ]]; then
-		failed=1
-		say "measuring $1 failed ($2):"
-		cat "$tmp/$1.out" "$tmp/$1.err" >&2
-	else
-		say "measured $1 ($done of $total, $((SECONDS - start)) s)"
-	fi
-}
+finished() { measured "$@"; }
 
 # measure NAME KERNEL OPTIONS...: the clock counts instructions, so that two at
 # once do not disturb each other.

@@ -84,4 +84,5 @@ done
 jobs_end
 
 echo "$passed passed, $failed failed, $skipped skipped"
-[[ $failed -eq 0 && $((passed + skipped)) -gt 0 ]]
+[[ $((passed + failed + skipped)) -gt 0 ]] || die "no test has that name"
+[[ $failed -eq 0 ]]

@@ -29,7 +29,7 @@ static void usage(FILE *f)
 		"  --version  the version\n"
 		"\n"
 		"exit status: 0 all well, 1 a check or a target failed, 2 wrong usage,\n"
-		"3 this host cannot (no KVM, no VGICv3, no batch call)\n");
+		"3 this host cannot (no KVM, no VGICv3)\n");
 }
 
 /* A table that nobody could read is no success. */
