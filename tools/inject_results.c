@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 
 #include "inject_results.h"
+#include "json.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -103,37 +104,14 @@ static int load_row(struct inject_results *results, const cJSON *item)
 	return 0;
 }
 
-/* A file of any kind as a string; NULL with errno set */
-static char *read_file(const char *path)
-{
-	size_t len = 0, room = 1 << 20;
-	FILE *f = fopen(path, "r");
-	char *buf;
-
-	if (!f)
-		return NULL;
-	buf = malloc(room);
-	if (buf) {
-		len = fread(buf, 1, room - 1, f);
-		buf[len] = '\0';
-	}
-	fclose(f);
-	return buf;
-}
-
 int inject_load(struct inject_results *results, const char *path)
 {
-	char *text = read_file(path);
+	cJSON *root = json_read(path);
 	const cJSON *rows, *item;
-	cJSON *root;
 	int ret = 0;
 
-	if (!text) {
-		fprintf(stderr, "swiftgic: %s: %s\n", path, strerror(errno));
+	if (!root)
 		return -1;
-	}
-	root = cJSON_Parse(text);
-	free(text);
 	rows = cJSON_GetObjectItemCaseSensitive(root, "rows");
 	if (!cJSON_IsArray(rows))
 		ret = -1;

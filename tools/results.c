@@ -5,6 +5,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "json.h"
 #include "results.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -144,50 +145,19 @@ static int load_root(struct results *results, const cJSON *root)
 	return 0;
 }
 
-/* A file of any kind as a string; NULL with errno set */
-static char *read_file(const char *path)
-{
-	size_t len = 0, room = 1 << 16;
-	FILE *f = fopen(path, "r");
-	char *buf, *more;
-
-	if (!f)
-		return NULL;
-	buf = malloc(room);
-	while (buf) {
-		len += fread(buf + len, 1, room - len - 1, f);
-		if (len < room - 1)
-			break;
-		room *= 2;
-		more = realloc(buf, room);
-		if (!more)
-			free(buf);
-		buf = more;
-	}
-	if (buf)
-		buf[len] = '\0';
-	fclose(f);
-	return buf;
-}
-
 int results_load(struct results *results, const char *path)
 {
-	char *text = read_file(path);
-	cJSON *root;
+	cJSON *root = json_read(path);
 	int ret;
 
-	if (!text) {
-		fprintf(stderr, "swiftgic: %s: %s\n", path, strerror(errno));
+	if (!root)
 		return -1;
-	}
-	root = cJSON_ParseWithOpts(text, NULL, true);
-	ret = root ? load_root(results, root) : -1;
+	ret = load_root(results, root);
 	if (ret)
 		fprintf(stderr,
 			"swiftgic: %s: not results of 'bench', or with another clock\n",
 			path);
 	cJSON_Delete(root);
-	free(text);
 	return ret;
 }
 
