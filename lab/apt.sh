@@ -97,3 +97,20 @@ fetch() {
 	exec 8>&-
 	readlink -f "$pin"
 }
+
+# fetch_kernel VERSION: the source of a kernel, as fetch prints it. VERSION is as
+# in the names of this release's packages linux-source-VERSION; or 7.x, the
+# newest in experimental, which the package without a version names.
+fetch_kernel() {
+	local package
+	if [[ $1 != *.x ]]; then
+		fetch "linux-source-$1"
+		return
+	fi
+	package=$(fetch linux-source experimental)
+	package=$(dpkg-deb -f "$package" Depends |
+		grep -o 'linux-source-[0-9.]*' | head -n 1)
+	[[ $package == linux-source-${1%x}* ]] ||
+		die "the newest kernel source of experimental is $package, no $1"
+	fetch "$package" experimental
+}

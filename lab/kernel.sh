@@ -3,8 +3,9 @@
 # usage: [CONFIG=debug] lab/kernel.sh VERSION stock|patched
 # Prints the folder of a built arm64 kernel: Image, config, version and, if
 # patched, the modules of lab/limit. VERSION is that of a linux-source-VERSION
-# package (6.12, 6.1). Builds what the cache does not have; the newest source
-# is fetched once, and again after `make update`.
+# package of this release (6.12, 6.1), or 7.x: the newest that experimental has.
+# Builds what the cache does not have; the newest source is fetched once, and
+# again after `make update`.
 
 set -euo pipefail
 . "${0%/*}/lib.sh"
@@ -18,11 +19,13 @@ start=$SECONDS
 # What decides the result is in the entry's name. Raise recipe when a change
 # here makes for another kernel.
 recipe=1
-deb=$(fetch "linux-source-$version")
+deb=$(fetch_kernel "$version")
+package=${deb##*/} package=${package%%_*}
 release=${deb##*/} release=${release#*_} release=${release%_all.deb}
 point=${release%%-*}
 fragments=("$repo/lab/kernel.config")
-for f in "$repo/lab/kernel-$version.config" "$repo/lab/kernel-$config.config"; do
+for f in "$version" "$config" "$version-$config"; do
+	f=$repo/lab/kernel-$f.config
 	[[ -e $f ]] && fragments+=("$f")
 done
 key=$({
@@ -30,7 +33,8 @@ key=$({
 	cat "${fragments[@]}"
 	if [[ $variant == patched ]]; then
 		cd "$repo"
-		find kernel lab/limit -type f ! -name '*.md' -print0 |
+		find kernel/apply lab/apply.sh kernel/src lab/limit \
+			"kernel/series/$version" -type f ! -name '*.md' -print0 |
 			sort -z | xargs -0 sha256sum
 	fi
 } | sha256sum)
@@ -79,17 +83,17 @@ extract() {
 	[[ -e $work/$release ]] && return
 	rm -rf "$work"
 	mkdir -p "$work.tmp/orig"
-	sed -n "s,^/,linux-source-$version/,p" "$repo/lab/kernel.exclude" \
+	sed -n "s,^/,$package/,p" "$repo/lab/kernel.exclude" \
 		>"$work.tmp/exclude"
 	extracted() { du -sm "$work.tmp/orig" | awk '{ print $1 " MB" }'; }
 	# shellcheck disable=SC2016
 	run "$name: unpacking" extracted "$log" bash -euo pipefail -c '
 		dpkg-deb --fsys-tarfile "$1" |
-		tar -xO "./usr/src/linux-source-$2.tar.xz" | xz -dT0 |
+		tar -xO "./usr/src/$2.tar.xz" | xz -dT0 |
 		tar -x --strip-components=1 -C "$3/orig" --anchored \
 			-X "$3/exclude"
 		cp -al "$3/orig" "$3/src"
-	' - "$deb" "$version" "$work.tmp" || {
+	' - "$deb" "$package" "$work.tmp" || {
 		rm -f "$deb"
 		failed "unpacking $deb, now removed,"
 	}
@@ -184,8 +188,9 @@ if [[ $variant == patched ]]; then
 fi
 place "$tmp" "$entry"
 
-# Older entries go, all but the newest 6 of a version.
-find "$cache/kernel" -maxdepth 1 -name "$version.*" -printf '%T@ %p\n' |
-	sort -rn | sed -n '7,$s/^[^ ]* //p' | xargs -r rm -rf
+# Older entries go, all but the newest 8 of a version.
+find "$cache/kernel" -maxdepth 1 -name "${package#linux-source-}[.~-]*" \
+	-printf '%T@ %p\n' | sort -rn | sed -n '9,$s/^[^ ]* //p' |
+	xargs -r rm -rf
 
 answer "built in $((SECONDS - start)) s"
