@@ -9,9 +9,10 @@
 #include "inject_results.h"
 #include "swiftgic.h"
 
-#define MAX_COUNTS 16
-#define MAX_VCPUS  512
-#define MAX_LPIS   4096 /* as many as KVM has routes for irqfds */
+#define MAX_COUNTS  16
+#define MAX_VCPUS   512
+#define MAX_THREADS 8
+#define MAX_LPIS    4096 /* as many as KVM has routes for irqfds */
 
 struct counts {
 	uint32_t val[MAX_COUNTS];
@@ -26,6 +27,8 @@ struct inject {
 	int variant;
 	const char *json;
 	bool table;
+	bool locks;
+	struct counts threads;
 };
 
 static void usage(FILE *f)
@@ -43,6 +46,10 @@ static void usage(FILE *f)
 		"  --lpis LIST     LPI counts, up to 4096 (1,32,256,1024,4096)\n"
 		"  --path NAME     signal_msi or irqfd (both)\n"
 		"  --state NAME    pending: all are pending already; idle: none is (both)\n"
+		"  --locks         not what it costs, but how many locks of the whole VM an\n"
+		"                  injection takes; needs a kernel with CONFIG_LOCK_STAT\n"
+		"  --threads LIST  not what it costs, but how many LPIs a second so many threads\n"
+		"                  inject, each on a CPU of its own\n"
 		"  --variant NAME  what the results say of this kernel: stock or patched\n"
 		"                  (stock)\n"
 		"  --json FILE     write the results\n"
@@ -95,6 +102,8 @@ static int parse_options(struct inject *inject, int argc, char **argv)
 		{ "lpis", required_argument, NULL, 'l' },
 		{ "path", required_argument, NULL, 'p' },
 		{ "state", required_argument, NULL, 's' },
+		{ "locks", no_argument, NULL, 'L' },
+		{ "threads", required_argument, NULL, 'T' },
 		{ "variant", required_argument, NULL, 'k' },
 		{ "json", required_argument, NULL, 'j' },
 		{ "table", no_argument, NULL, 't' },
@@ -123,6 +132,14 @@ static int parse_options(struct inject *inject, int argc, char **argv)
 					  NR_INJECT_STATES, optarg))
 				return wrong("no state", optarg);
 			break;
+		case 'L':
+			inject->locks = true;
+			break;
+		case 'T':
+			if (!parse_counts(&inject->threads, optarg,
+					  MAX_THREADS))
+				return wrong("no list of threads", optarg);
+			break;
 		case 'k':
 			inject->variant = inject_name(inject_variant_names,
 						      NR_INJECT_VARIANTS,
@@ -148,33 +165,79 @@ static int parse_options(struct inject *inject, int argc, char **argv)
 		return wrong("unexpected", argv[optind]);
 	if (inject->table && optind == argc)
 		return wrong("no results file after", "--table");
+	/* A rate is that of MSIs to LPIs which are pending. */
+	if (inject->threads.nr && inject->locks)
+		return wrong("--locks does not go with", "--threads");
+	if (inject->threads.nr) {
+		inject->paths[INJECT_IRQFD] = false;
+		inject->states[INJECT_IDLE] = false;
+	}
 	return -1;
 }
 
 #ifdef __aarch64__
+static const char *release(void)
+{
+	static struct utsname uts;
+
+	uname(&uts);
+	return uts.release;
+}
+
+static int no_memory(void)
+{
+	fprintf(stderr, "swiftgic: inject: out of memory\n");
+	return EXIT_FAILED;
+}
+
 static int measure_one(const struct inject *inject,
 		       const struct injection *what,
 		       struct inject_results *results)
 {
-	struct inject_row *row = inject_add_row(results);
-	struct utsname uts;
+	struct inject_row *row = inject_row(results, release(), inject->variant,
+					    what);
+	double *figure;
 	int ret;
 
-	if (!row) {
-		fprintf(stderr, "swiftgic: inject: out of memory\n");
-		return EXIT_FAILED;
-	}
-	uname(&uts);
-	snprintf(row->kernel, sizeof(row->kernel), "%s", uts.release);
-	row->variant = inject->variant;
-	row->what = *what;
-	ret = injection_measure(what, &row->insns);
+	if (!row)
+		return no_memory();
+	figure = inject->locks ? &row->vm_locks : &row->insns;
+	ret = inject->locks ? injection_count_locks(what, figure)
+			    : injection_measure(what, figure);
 	if (!ret)
-		fprintf(stderr, "%s, %s, %u vCPUs, %u LPIs: %.1f\n",
+		fprintf(stderr, "%s, %s, %u vCPUs, %u LPIs: %.1f%s\n",
 			inject_path_names[what->path],
 			inject_state_names[what->state], what->vcpus,
-			what->lpis, row->insns);
+			what->lpis, *figure, inject->locks ? " locks" : "");
 	return ret;
+}
+
+static int measure_rates(const struct inject *inject,
+			 const struct injection *what,
+			 struct inject_results *results)
+{
+	struct inject_rate *rate;
+	size_t t;
+	int ret;
+
+	for (t = 0; t < inject->threads.nr; t++) {
+		rate = inject_add_rate(results);
+		if (!rate)
+			return no_memory();
+		snprintf(rate->kernel, sizeof(rate->kernel), "%s", release());
+		rate->variant = inject->variant;
+		rate->vcpus = what->vcpus;
+		rate->lpis = what->lpis;
+		rate->threads = inject->threads.val[t];
+		ret = injection_rate(what, rate->threads, &rate->per_second);
+		if (ret)
+			return ret;
+		fprintf(stderr,
+			"%u vCPUs, %u LPIs, %u threads: %.0f a second\n",
+			what->vcpus, what->lpis, rate->threads,
+			rate->per_second);
+	}
+	return EXIT_OK;
 }
 
 static int measure(const struct inject *inject, struct inject_results *results)
@@ -196,8 +259,13 @@ static int measure(const struct inject *inject, struct inject_results *results)
 					if (!inject->paths[p] ||
 					    !inject->states[s])
 						continue;
-					ret = measure_one(inject, &what,
-							  results);
+					ret = inject->threads.nr
+						      ? measure_rates(inject,
+								      &what,
+								      results)
+						      : measure_one(inject,
+								    &what,
+								    results);
 					if (ret)
 						return ret;
 				}

@@ -29,9 +29,21 @@ struct inject_row {
 	double vm_locks; /* acquisitions of locks of the whole VM, an injection */
 };
 
+/* Threads that inject pending LPIs, each on a CPU of its own */
+struct inject_rate {
+	char kernel[72];
+	enum inject_variant variant;
+	uint32_t vcpus;
+	uint32_t lpis;
+	uint32_t threads;
+	double per_second;
+};
+
 struct inject_results {
 	struct inject_row *rows;
 	size_t nr_rows;
+	struct inject_rate *rates;
+	size_t nr_rates;
 };
 
 extern const char *const inject_variant_names[NR_INJECT_VARIANTS];
@@ -41,8 +53,14 @@ extern const char *const inject_state_names[NR_INJECT_STATES];
 /* The index of @s in @names, or -1 */
 int inject_name(const char *const *names, size_t n, const char *s);
 
-/* NULL: out of memory */
-struct inject_row *inject_add_row(struct inject_results *results);
+/*
+ * The row of this kernel and injection: there already, or new and without a
+ * figure. NULL: out of memory
+ */
+struct inject_row *inject_row(struct inject_results *results,
+			      const char *kernel, enum inject_variant variant,
+			      const struct injection *what);
+struct inject_rate *inject_add_rate(struct inject_results *results);
 void inject_free(struct inject_results *results);
 
 /* Return 0, or -1 with one line about the file printed to stderr. */

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT
+#define _GNU_SOURCE /* the affinity of a thread */
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +24,9 @@
 #define TIMED_ROUNDS  5
 #define MIN_TIMED     32 /* injections a round: reading the clock costs, too */
 #define WORK_DELAY_NS 50000000
+#define LOCK_ROUNDS   4
+#define MAX_THREADS   8
+#define RATE_NS	      1000000000ULL
 
 struct bed {
 	const struct injection *what;
@@ -104,7 +112,8 @@ static int open_irqfds(struct bed *bed)
 	return EXIT_OK;
 }
 
-static int inject_all(struct bed *bed)
+/* One in @step of the LPIs, from @first on */
+static int inject_some(struct bed *bed, uint32_t first, uint32_t step)
 {
 	const uint32_t n = bed->what->lpis;
 	const uint64_t one = 1;
@@ -112,19 +121,24 @@ static int inject_all(struct bed *bed)
 	uint32_t i;
 
 	if (bed->what->path == INJECT_IRQFD) {
-		for (i = 0; i < n; i++)
+		for (i = first; i < n; i += step)
 			if (write(bed->fds[i], &one, sizeof(one)) < 0)
 				return fail("writing an eventfd", -errno);
 		return EXIT_OK;
 	}
 	msi = its_msi(0);
-	for (i = 0; i < n; i++) {
+	for (i = first; i < n; i += step) {
 		msi.devid = i / ITS_EVENTS;
 		msi.data = i % ITS_EVENTS;
 		if (ioctl(bed->vm.fd, KVM_SIGNAL_MSI, &msi) != 1)
 			return fail("KVM_SIGNAL_MSI", -errno);
 	}
 	return EXIT_OK;
+}
+
+static int inject_all(struct bed *bed)
+{
+	return inject_some(bed, 0, 1);
 }
 
 /*
@@ -277,5 +291,211 @@ int injection_measure(const struct injection *injection, double *insns)
 	}
 	if (injection->state == INJECT_PENDING)
 		stop(&bed);
+	return ret;
+}
+
+/* Lock statistics */
+
+/*
+ * Is this class of locks one that a VM has one of, or its ITS or its
+ * distributor? The others are an interrupt's, a vCPU's or a CPU's. SRCU and RCU
+ * are in the statistics as well, but keep nobody out.
+ */
+static bool is_vm_wide(const char *class)
+{
+	static const char *const parts[] = {
+		"lpi_list_lock", "xa_lock", "kvm->", "its->", "dist->",
+	};
+	size_t i;
+
+	if (strstr(class, "srcu"))
+		return false;
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (strstr(class, parts[i]))
+			return true;
+	return false;
+}
+
+struct lock_counts {
+	uint64_t vm_wide;
+	uint64_t irq_lock; /* of the interrupts: every injection takes it */
+};
+
+/* Acquisitions since the kernel booted */
+static int count_locks(struct lock_counts *counts)
+{
+	FILE *f = fopen("/proc/lock_stat", "r");
+	unsigned long long acquired;
+	char line[512], *figures;
+
+	if (!f)
+		return -errno;
+	*counts = (struct lock_counts){ 0 };
+	while (fgets(line, sizeof(line), f)) {
+		figures = strrchr(line, ':');
+		if (!figures)
+			continue;
+		*figures++ = '\0';
+		/* the eighth figure, after what is about contention */
+		if (sscanf(figures, "%*s %*s %*s %*s %*s %*s %*s %llu",
+			   &acquired) != 1)
+			continue;
+		if (is_vm_wide(line))
+			counts->vm_wide += acquired;
+		else if (strstr(line, "&irq->irq_lock"))
+			counts->irq_lock += acquired;
+	}
+	fclose(f);
+	return 0;
+}
+
+static int count_round(struct bed *bed, double *locks)
+{
+	struct lock_counts before, after;
+	int ret;
+
+	if (bed->what->state == INJECT_IDLE) {
+		ret = make_idle(bed);
+		if (ret)
+			return fail("clearing the LPIs", ret);
+	}
+	ret = count_locks(&before);
+	if (!ret && inject_all(bed))
+		return EXIT_FAILED;
+	if (!ret)
+		ret = count_locks(&after);
+	if (ret) {
+		fail("/proc/lock_stat", ret);
+		return EXIT_CANNOT;
+	}
+	/* Lockdep gives up counting when it has found a fault. */
+	if (after.irq_lock - before.irq_lock < bed->what->lpis) {
+		fprintf(stderr,
+			"swiftgic: inject: the kernel's lock "
+			"statistics have stopped counting\n");
+		return EXIT_FAILED;
+	}
+	*locks = after.vm_wide - before.vm_wide;
+	return EXIT_OK;
+}
+
+/* The least of some rounds: other processes take such locks, too. */
+int injection_count_locks(const struct injection *injection, double *vm_locks)
+{
+	double locks = 0, least = 0;
+	struct bed bed;
+	int ret = EXIT_OK;
+	int i;
+
+	for (i = 0; !ret && i < LOCK_ROUNDS; i++) {
+		bed = (struct bed){ .what = injection };
+		ret = start(&bed);
+		if (ret)
+			return ret;
+		ret = count_round(&bed, &locks);
+		stop(&bed);
+		if (i == 0 || locks < least)
+			least = locks;
+	}
+	*vm_locks = least / injection->lpis;
+	return ret;
+}
+
+/* In parallel */
+
+struct injector {
+	struct bed *bed;
+	pthread_barrier_t *barrier;
+	atomic_bool *stop;
+	uint32_t first;
+	uint32_t step;
+	uint64_t injected;
+	int ret;
+};
+
+static void *injector_thread(void *arg)
+{
+	struct injector *injector = arg;
+	const uint32_t n = injector->bed->what->lpis;
+	uint64_t each = (n - injector->first + injector->step - 1) /
+			injector->step;
+
+	pthread_barrier_wait(injector->barrier);
+	while (!*injector->stop && !injector->ret) {
+		injector->ret = inject_some(injector->bed, injector->first,
+					    injector->step);
+		injector->injected += each;
+	}
+	return NULL;
+}
+
+static int start_injector(pthread_t *thread, struct injector *injector)
+{
+	pthread_attr_t attr;
+	cpu_set_t cpus;
+	int err;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(injector->first, &cpus);
+	pthread_attr_init(&attr);
+	pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
+	err = pthread_create(thread, &attr, injector_thread, injector);
+	pthread_attr_destroy(&attr);
+	return err ? fail("starting a thread on a CPU of its own", -err)
+		   : EXIT_OK;
+}
+
+static int run_injectors(struct bed *bed, uint32_t nr, double *per_second)
+{
+	const struct timespec duration = { .tv_sec = RATE_NS / 1000000000 };
+	struct injector injectors[MAX_THREADS];
+	pthread_t threads[MAX_THREADS];
+	pthread_barrier_t barrier;
+	atomic_bool stop = false;
+	uint64_t begin, injected = 0;
+	uint32_t i;
+	int ret;
+
+	pthread_barrier_init(&barrier, NULL, nr + 1);
+	for (i = 0; i < nr; i++) {
+		injectors[i] = (struct injector){
+			.bed = bed,
+			.barrier = &barrier,
+			.stop = &stop,
+			.first = i,
+			.step = nr,
+		};
+		/* The others wait for it, until the process ends. */
+		ret = start_injector(&threads[i], &injectors[i]);
+		if (ret)
+			return ret;
+	}
+	pthread_barrier_wait(&barrier);
+	begin = now();
+	nanosleep(&duration, NULL);
+	stop = true;
+	for (i = 0; i < nr; i++) {
+		pthread_join(threads[i], NULL);
+		injected += injectors[i].injected;
+		ret = ret ? ret : injectors[i].ret;
+	}
+	*per_second = injected * 1e9 / (now() - begin);
+	pthread_barrier_destroy(&barrier);
+	return ret;
+}
+
+int injection_rate(const struct injection *injection, uint32_t threads,
+		   double *per_second)
+{
+	struct bed bed = { .what = injection };
+	int ret;
+
+	if (threads > MAX_THREADS || threads > injection->lpis)
+		return fail("the number of threads", -EINVAL);
+	ret = start(&bed);
+	if (ret)
+		return ret;
+	ret = run_injectors(&bed, threads, per_second);
+	stop(&bed);
 	return ret;
 }

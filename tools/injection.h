@@ -31,4 +31,17 @@ struct injection {
  */
 int injection_measure(const struct injection *injection, double *insns);
 
+/*
+ * How many locks that the whole VM shares one injection takes, from the
+ * kernel's lock statistics. EXIT_CANNOT if the kernel has none.
+ */
+int injection_count_locks(const struct injection *injection, double *vm_locks);
+
+/*
+ * LPIs a second of @threads threads, each on a CPU of its own and with LPIs of
+ * its own; @threads CPUs are needed, and as many LPIs.
+ */
+int injection_rate(const struct injection *injection, uint32_t threads,
+		   double *per_second);
+
 #endif
