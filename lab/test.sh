@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# usage: make test, or [KERNELS="6.12 6.1"] lab/test.sh [NAME]...
+# usage: make test, or lab/test.sh [NAME]...
 # The unit tests, the models, and the kernel tests on each patched kernel; only
 # those whose name is given, if any is. TAP and kernel logs are kept in build/test.
+# KERNELS="6.12 6.1" (that is, unless set) are the kernels, CONFIG=debug has them
+# built with the kernel's own checks and runs nothing but the kernel tests, LONG=N
+# makes the races take N times as long, OUT is another folder than build/test.
 #
 # A kernel test boots the lab with two CPUs, or with the options of boot.sh that
 # a line "lab: OPTIONS" in its source asks for.
@@ -13,9 +16,9 @@ set -euo pipefail
 cd "$repo"
 
 lab/deps.sh
-out=build/test
-rm -rf $out
-mkdir -p $out
+out=${OUT:-build/test}
+rm -rf "$out"
+mkdir -p "$out"
 
 # count TAP: passed, failed, skipped. Points that the plan promised, and did
 # not come, have failed; so has a program without a plan.
@@ -56,29 +59,37 @@ try() {
 	job "$1" "$out/$1.tap" "$out/$1.err" "${@:2}"
 }
 
+long=${LONG:-1} config=${CONFIG:-}
+timeout=$((300 * long))
+[[ ! $config ]] || timeout=$((10 * timeout))
+
 export CMOCKA_MESSAGE_OUTPUT=TAP
 for source in tests/unit/*.c; do
-	[[ -e $source ]] || continue
+	[[ -e $source && ! $config ]] || continue
 	name=$(basename "$source" .c)
 	try "unit-$name" "build/tests/unit/$name"
 done
 
 for source in tests/model/*.sh; do
+	[[ ! $config ]] || continue
 	try "model-$(basename "$source" .sh)" "$source"
 done
 
 for version in ${KERNELS:-6.12 6.1}; do
 	kernel=$(lab/kernel.sh "$version" patched)
-	try "$version-apply" tests/apply.sh "$cache/work/$version/orig"
+	[[ $config ]] ||
+		try "$version-apply" tests/apply.sh "$cache/work/$version/orig"
 	for source in tests/kvm/*.c; do
 		name=$(basename "$source" .c)
 		[[ $name != harness ]] || continue
 		options=$(sed -n 's/.*\<lab: \(--.*\)/\1/p' "$source")
 		# shellcheck disable=SC2086
-		try "$version-$name" lab/boot.sh --kernel "$kernel" \
-			${options:---smp 2} --file "build/arm64/tests/kvm/$name" \
-			--log "$out/$version-$name.log" -- \
-			"/bin/$name" --need-batch
+		try "$version${config:+_$config}-$name" lab/boot.sh \
+			--kernel "$kernel" ${options:---smp 2} \
+			--timeout "$timeout" \
+			--file "build/arm64/tests/kvm/$name" \
+			--log "$out/$version${config:+_$config}-$name.log" -- \
+			"/bin/$name" --need-batch --long "$long"
 	done
 done
 jobs_end

@@ -117,7 +117,7 @@ static void run_and_pause(struct race *race)
 		guest_stop(&guest);
 		sleep_ms(20);
 		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (now.tv_sec - start.tv_sec < SECONDS);
+	} while (now.tv_sec - start.tv_sec < SECONDS * test_long);
 }
 
 static void race_all(void)

@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,7 +23,11 @@
 
 #define MAX_VMS 16
 
+/* Lockdep's held_locks of a task, less what is held beside the vCPUs' */
+#define MAX_LOCKDEP_VCPUS 44
+
 unsigned int test_timeout_s = 120;
+unsigned int test_long = 1;
 uint32_t test_seed = 1;
 size_t test_index;
 
@@ -102,11 +107,34 @@ uint64_t test_random(void)
 	return state_random(test_seed, 0, 0, n++);
 }
 
+static bool has_lockdep(void)
+{
+	return !access("/proc/lockdep_stats", F_OK);
+}
+
+/*
+ * From 7.0 on at the latest, KVM locks the vCPUs as nested locks, which lockdep
+ * counts as one.
+ */
+static void need_lock_depth(uint32_t nr_vcpus)
+{
+	struct utsname uts;
+
+	uname(&uts);
+	if (nr_vcpus > MAX_LOCKDEP_VCPUS && has_lockdep() &&
+	    strtoul(uts.release, NULL, 10) < 7)
+		test_skip(
+			"the lockdep of this kernel has no room for the locks of %u vCPUs",
+			nr_vcpus);
+}
+
 struct vm *test_vm(const struct vm_config *config)
 {
-	struct vm *vm = malloc(sizeof(*vm));
+	struct vm *vm;
 	size_t i;
 
+	need_lock_depth(config->nr_vcpus);
+	vm = malloc(sizeof(*vm));
 	for (i = 0; i < MAX_VMS && vms[i]; i++)
 		;
 	REQUIRE(vm && i < MAX_VMS, "no room for a VM");
@@ -352,11 +380,13 @@ static bool check_kmsg(int fd)
  */
 static void *watchdog_thread(void *arg)
 {
-	const struct timespec timeout = { .tv_sec = test_timeout_s };
+	unsigned int seconds = test_timeout_s * test_long *
+			       (has_lockdep() ? 10 : 1);
+	const struct timespec timeout = { .tv_sec = seconds };
 
 	(void)arg;
 	nanosleep(&timeout, NULL);
-	printf("Bail out! No end after %u seconds\n", test_timeout_s);
+	printf("Bail out! No end after %u seconds\n", seconds);
 	fflush(stdout);
 	_exit(1);
 }
@@ -386,6 +416,7 @@ static bool parse_args(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "seed", required_argument, NULL, 's' },
+		{ "long", required_argument, NULL, 'l' },
 		{ "need-batch", no_argument, NULL, 'b' },
 		{}
 	};
@@ -394,12 +425,14 @@ static bool parse_args(int argc, char **argv)
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (opt == 's')
 			test_seed = strtoul(optarg, NULL, 0);
+		else if (opt == 'l')
+			test_long = strtoul(optarg, NULL, 0);
 		else if (opt == 'b')
 			need_batch = true;
 		else
 			return false;
 	}
-	return optind == argc;
+	return optind == argc && test_long;
 }
 
 /* NULL if this host has KVM and a VGICv3 */
@@ -423,7 +456,8 @@ int run_tests(int argc, char **argv, const struct test *tests, size_t n)
 	size_t i;
 
 	if (!parse_args(argc, argv)) {
-		fprintf(stderr, "usage: %s [--seed N] [--need-batch]\n",
+		fprintf(stderr,
+			"usage: %s [--seed N] [--long N] [--need-batch]\n",
 			argv[0]);
 		return 2;
 	}

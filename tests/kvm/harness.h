@@ -40,14 +40,20 @@ struct test {
 };
 
 /*
- * Options: --seed N, and --need-batch, with which a kernel without KVM,
- * VGICv3 or the batch call is a failure and no reason to skip.
+ * Options: --seed N, --long N, and --need-batch, with which a kernel without
+ * KVM, VGICv3 or the batch call is a failure and no reason to skip.
  * Returns the program's exit status.
  */
 int run_tests(int argc, char **argv, const struct test *tests, size_t n);
 
-/* Seconds until the program gives up; 120 unless it says otherwise */
+/*
+ * Seconds until the program gives up; 120 unless it says otherwise. Times
+ * test_long, and ten if the kernel checks its locks: that is a slow one.
+ */
 extern unsigned int test_timeout_s;
+
+/* How many times as long as usual to try to provoke a fault; 1, or --long */
+extern unsigned int test_long;
 
 /* Which test runs, for one function that is many tests */
 extern size_t test_index;

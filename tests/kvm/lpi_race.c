@@ -17,7 +17,7 @@
 #include "its.h"
 
 #define ROUND_MS 150
-#define ROUNDS	 6
+#define ROUNDS	 (6 * test_long)
 #define NR_VCPUS 4
 #define NR_LPIS	 128
 #define NR_FDS	 32
@@ -126,7 +126,8 @@ static void race_few(int (*disturb)(struct its *its), int loses, uint32_t lpis)
 	struct race race;
 	pthread_t threads[3];
 	unsigned int disturbed = 0, injected = 0, refused = 0;
-	int i, t;
+	unsigned int i;
+	int t;
 
 	for (i = 0; i < ROUNDS; i++) {
 		memset(&race, 0, sizeof(race));
@@ -405,7 +406,7 @@ static void race_close(void)
 		closing.fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		REQUIRE(closing.fds[i] >= 0, "eventfd: %s", strerror(errno));
 	}
-	for (i = 0; i < 40; i++)
+	for (i = 0; i < 40 * (int)test_long; i++)
 		close_one(&closing);
 	for (i = 0; i < NR_FDS; i++)
 		close(closing.fds[i]);
