@@ -1,53 +1,79 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # usage: make report
-# Draws build/results/transfer.json into docs/transfer.svg, and writes the tables of
-# it and of build/results/inject.json, if that is there, into docs/results.md and
-# README.md, between the marks that stand there.
+# Draws build/results/transfer.json and inject.json into docs/transfer.svg and
+# docs/inject.svg, and writes their tables into docs/results.md and README.md, between
+# the marks that stand there. Of the two files, one is enough.
 
 set -euo pipefail
 . "${0%/*}/../lab/lib.sh"
 [[ ${1:-} == --help ]] && help
 cd "$repo"
 
-results=build/results/transfer.json
-[[ -e $results ]] || die "no $results; make run writes it"
+transfer=build/results/transfer.json inject=build/results/inject.json
+[[ -e $transfer || -e $inject ]] ||
+	die "no $transfer and no $inject; make run and make inject write them"
 command -v gnuplot >/dev/null ||
 	die "gnuplot is missing: apt-get install gnuplot-nox"
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+written=()
 
-# vcpus, then one by one, batch and handlers alone, in instructions
-for direction in get put; do
-	jq -r --arg d $direction '.rows[] | select(.direction == $d) |
-		[.vcpus, .one_by_one_insns, .batch_insns, .handlers_insns] |
-		map(. // "NaN") | @tsv' $results >"$tmp/$direction"
-done
-gnuplot -e "get='$tmp/get'; put='$tmp/put'; out='$tmp/svg'" bench/transfer.gp
-sed '1a <!-- SPDX-License-Identifier: MIT -->' "$tmp/svg" >docs/transfer.svg
+# licensed SVG FILE: with the licence in its second line
+licensed() {
+	sed '1a <!-- SPDX-License-Identifier: MIT -->' "$1" >"$2"
+	written+=("$2")
+}
 
-{
-	echo "Linux $(jq -r .kernel $results), instructions, 288 interrupts:"
-	echo
-	echo '| vCPUs | direction | registers | calls | one by one, M | batch, M | handlers alone, M | one by one ÷ batch | batch ÷ handlers |'
-	echo '| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |'
-	jq -r 'def m: if . == null then "" else . / 1e6 * 1000 | round / 1000 end;
-		def x(a; b): if a == null or b == null then "" else
-			a / b * 100 | round / 100 end;
-		.rows[] | "| \(.vcpus) | \(.direction) | \(.registers) | \(.calls_batch) | \(.one_by_one_insns | m) | \(.batch_insns | m) | \(.handlers_insns | m) | \(x(.one_by_one_insns; .batch_insns)) | \(x(.batch_insns; .handlers_insns)) |"' \
-		$results
-	echo
-	jq -r '.one_register | select(.stock and .patched) |
-		"One register a call, 160 vCPUs, patched ÷ stock kernel: " +
-		"get \(.patched.get_insns / .stock.get_insns * 1000 | round / 1000), " +
-		"put \(.patched.put_insns / .stock.put_insns * 1000 | round / 1000)."' \
-		$results
-} >"$tmp/transfer"
+report_transfer() {
+	# vcpus, then one by one, batch and handlers alone, in instructions
+	for direction in get put; do
+		jq -r --arg d $direction '.rows[] | select(.direction == $d) |
+			[.vcpus, .one_by_one_insns, .batch_insns, .handlers_insns] |
+			map(. // "NaN") | @tsv' $transfer >"$tmp/$direction"
+	done
+	gnuplot -e "get='$tmp/get'; put='$tmp/put'; out='$tmp/svg'" \
+		bench/transfer.gp
+	licensed "$tmp/svg" docs/transfer.svg
 
-# An injection of an LPI that is cached and pending, 60 vCPUs
-inject=build/results/inject.json
-if [[ -e $inject ]]; then
+	{
+		echo "Linux $(jq -r .kernel $transfer), instructions, 288 interrupts:"
+		echo
+		echo '| vCPUs | direction | registers | calls | one by one, M | batch, M | handlers alone, M | one by one ÷ batch | batch ÷ handlers |'
+		echo '| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |'
+		jq -r 'def m: if . == null then "" else . / 1e6 * 1000 | round / 1000 end;
+			def x(a; b): if a == null or b == null then "" else
+				a / b * 100 | round / 100 end;
+			.rows[] | "| \(.vcpus) | \(.direction) | \(.registers) | \(.calls_batch) | \(.one_by_one_insns | m) | \(.batch_insns | m) | \(.handlers_insns | m) | \(x(.one_by_one_insns; .batch_insns)) | \(x(.batch_insns; .handlers_insns)) |"' \
+			$transfer
+		echo
+		jq -r '.one_register | select(.stock and .patched) |
+			"One register a call, 160 vCPUs, patched ÷ stock kernel: " +
+			"get \(.patched.get_insns / .stock.get_insns * 1000 | round / 1000), " +
+			"put \(.patched.put_insns / .stock.put_insns * 1000 | round / 1000)."' \
+			$transfer
+	} >"$tmp/transfer"
+}
+
+report_inject() {
+	local kernel kernels
+
+	# LPIs that are cached and pending, 60 vCPUs
+	kernels=$(jq -r '[.rows[].kernel] | unique | join(" ")' $inject)
+	mkdir "$tmp/lpis"
+	for kernel in $kernels; do
+		jq -r --arg k "$kernel" '[.rows[] | select(.kernel == $k and
+				.path == "signal_msi" and .state == "pending" and
+				.vcpus == 60)] | group_by(.lpis)[] |
+			(map({(.variant): .insns}) | add) as $insns |
+			[.[0].lpis, $insns.stock, $insns.patched] |
+			map(. // "NaN") | @tsv' $inject >"$tmp/lpis/$kernel"
+	done
+	gnuplot -e "dir='$tmp/lpis'; kernels='$kernels'; out='$tmp/svg'" \
+		bench/inject.gp
+	licensed "$tmp/svg" docs/inject.svg
+
 	{
 		echo '| kernel | path | mapped LPIs | stock | patched |'
 		echo '| --- | --- | ---: | ---: | ---: |'
@@ -57,7 +83,32 @@ if [[ -e $inject ]]; then
 			"| \(.[0].kernel) | \(.[0].path) | \(.[0].lpis) | \($insns.stock | round) | \($insns.patched | round) |"' \
 			$inject
 	} >"$tmp/inject"
-fi
+
+	# What was counted on the kernels with lock statistics
+	{
+		echo '| kernel | path | LPI | stock | patched |'
+		echo '| --- | --- | --- | ---: | ---: |'
+		jq -r '[.rows[] | select(.vm_locks != null)] |
+			group_by(.kernel, .path, .state)[] |
+			(map({(.variant): .vm_locks}) | add) as $locks |
+			"| \(.[0].kernel) | \(.[0].path) | \(.[0].state) | \($locks.stock * 100 | round / 100) | \($locks.patched * 100 | round / 100) |"' \
+			$inject
+	} >"$tmp/inject-locks"
+
+	# The median of the rounds, and the least and most
+	{
+		echo '| kernel | threads | stock, LPIs/s | patched, LPIs/s | patched ÷ stock |'
+		echo '| --- | ---: | ---: | ---: | ---: |'
+		jq -r 'def median: sort | .[length / 2 | floor];
+			def figures: map(.per_second) |
+				"\(median | round) (\(min | round) to \(max | round))";
+			[.rates[]] | group_by(.kernel, .threads)[] |
+			map(select(.variant == "stock")) as $stock |
+			map(select(.variant == "patched")) as $patched |
+			"| \(.[0].kernel) | \(.[0].threads) | \($stock | figures) | \($patched | figures) | \(($patched | map(.per_second) | median) / ($stock | map(.per_second) | median) * 100 | round / 100) |"' \
+			$inject
+	} >"$tmp/inject-rates"
+}
 
 # between NAME FILE: puts the table NAME between its marks in FILE
 between() {
@@ -71,8 +122,12 @@ between() {
 		}' "$2" >"$tmp/new"
 	cp "$tmp/new" "$2"
 }
+
+[[ ! -e $transfer ]] || report_transfer
+[[ ! -e $inject ]] || report_inject
 for file in README.md docs/results.md; do
-	between transfer $file
-	between inject $file
+	for table in transfer inject inject-locks inject-rates; do
+		between $table $file
+	done
 done
-echo "written: docs/transfer.svg, and the tables in README.md and docs/results.md"
+echo "written: ${written[*]}, and the tables in README.md and docs/results.md"
