@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 
-.PHONY: help run test inject report check format tools deps update clean binaries
+.PHONY: help run test test-all inject report check format tools deps update clean binaries
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make run     build what is missing, measure moving VGIC state, print the table'
 	@echo 'make test    unit tests, a model, then the kernel tests on 6.12 and 6.1'
-	@echo 'make inject  measure LPI injection, stock and patched 6.1 and 6.12'
+	@echo 'make test-all  on every kernel, with the kernel checks and selftests, too: hours'
+	@echo 'make inject  measure LPI injection, stock and patched 6.1, 6.12 and 7.x'
 	@echo 'make report  draw the plots and write the tables of the last make run'
 	@echo 'make check   shellcheck, clang-format, licence lines'
 	@echo 'make format  clang-format, in place'
@@ -15,7 +16,7 @@ help:
 	@echo 'make update  fetch the newest sources with the next run'
 	@echo 'make clean   remove build/; the cache of kernels stays'
 
-run test inject: tools
+run test test-all inject: tools
 	@lab/$@.sh
 
 report:

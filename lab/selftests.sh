@@ -1,0 +1,142 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# usage: lab/selftests.sh VERSION
+# Runs the kernel's own selftests of the VGIC on the stock and on the patched
+# kernel, prints the verdicts side by side, and fails if two differ. Their output
+# is kept in build/selftests. VERSION is as for lab/kernel.sh.
+#
+# 6.1 has no vgic_lpi_stress yet; there it is that of 6.12.
+
+set -euo pipefail
+. "${0%/*}/lib.sh"
+. "${0%/*}/apt.sh"
+[[ ${1:-} == --help ]] && help
+[[ $# -eq 1 ]] || help 1 >&2
+cd "$repo"
+lab/deps.sh
+
+# build VERSION: sets tests to a folder with the programs
+recipe=1
+build() {
+	local version=$1 deb package key kernel work log
+	deb=$(fetch_kernel "$version")
+	package=${deb##*/} package=${package%%_*}
+	key=$(echo "$recipe" "${deb##*/}" \
+		"$("${cross}gcc" --version | head -n 1)" | sha256sum)
+	tests=$cache/selftests/$version-${key::12}
+	whole "$tests" && return
+	# Its work folder has the headers' sources.
+	kernel=$cache/work/$version
+	lab/kernel.sh "$version" stock >/dev/null
+	lock "$cache/selftests.lock"
+	whole "$tests" 2>/dev/null && return
+
+	work=$cache/selftests/work log=$cache/selftests/log
+	rm -rf "$work"
+	mkdir -p "$work/out"
+	unpacked() { du -sm "$work" | awk '{ print $1 " MB" }'; }
+	# shellcheck disable=SC2016
+	run "selftests $version: unpacking" unpacked "$log" \
+		bash -euo pipefail -c '
+		dpkg-deb --fsys-tarfile "$1" |
+		tar -xO "./usr/src/$2.tar.xz" | xz -dT0 |
+		tar -x --strip-components=1 -C "$3" \
+			"$2/scripts/subarch.include" \
+			"$2/arch/arm64/tools" "$2/tools/arch" \
+			"$2/tools/build" "$2/tools/include" "$2/tools/lib" \
+			"$2/tools/scripts" "$2/tools/testing/selftests"
+	' - "$deb" "$package" "$work" || failed unpacking
+	run "selftests $version: headers" unpacked "$log" \
+		make -C "$kernel/orig" O="$work/obj" ARCH=arm64 \
+		CROSS_COMPILE="$cross" INSTALL_HDR_PATH="$work/usr" \
+		headers_install || failed headers_install
+
+	local kvm=$work/tools/testing/selftests/kvm programs=() f
+	for f in "$kvm"/a*64/vgic_*.c; do programs+=("${f%.c}"); done
+	run "selftests $version: building" unpacked "$log" \
+		make -C "$kvm" ARCH=arm64 CROSS_COMPILE="$cross" \
+		LDFLAGS="-static -pthread -no-pie" \
+		KHDR_INCLUDES="-isystem $work/usr/include" "${programs[@]}" ||
+		failed building
+	cp "${programs[@]}" "$work/out/"
+
+	# What 6.1 can run: its memory slots are set by the older call.
+	sed -i -e 's/KVM_SET_USER_MEMORY_REGION2, &/KVM_SET_USER_MEMORY_REGION, (struct kvm_userspace_memory_region *)\&/' \
+		-e '/TEST_REQUIRE_SET_USER_MEMORY_REGION2();/d' \
+		"$kvm/lib/kvm_util.c"
+	if [[ -e $kvm/aarch64/vgic_lpi_stress.c ]]; then
+		f=$kvm/aarch64/vgic_lpi_stress
+		rm -f "$f"
+		run "selftests $version: building" unpacked "$log" \
+			make -C "$kvm" ARCH=arm64 CROSS_COMPILE="$cross" \
+			LDFLAGS="-static -pthread -no-pie" \
+			KHDR_INCLUDES="-isystem $work/usr/include" "$f" ||
+			failed building
+		cp "$f" "$work/out/vgic_lpi_stress.old"
+	fi
+	place "$work/out" "$tests"
+	rm -rf "$work"
+}
+
+failed() {
+	tail -n 30 "$cache/selftests/log" >&2
+	die "selftests: $1 failed; the log is $cache/selftests/log"
+}
+
+version=$1
+build "$version"
+programs=()
+for program in "$tests"/vgic_*; do
+	[[ $program == *.old ]] || programs+=("$program")
+done
+if [[ $version == 6.1 ]]; then
+	build 6.12
+	programs+=("$tests/vgic_lpi_stress.old")
+fi
+
+out=${OUT:-build/selftests}/$version
+rm -rf "$out"
+mkdir -p "$out"
+
+# The selftests' own exit statuses: 4 is "skipped".
+declare -A verdicts=()
+finished() {
+	case $2 in
+	0) verdicts[$1]=pass ;;
+	4) verdicts[$1]=skip ;;
+	*) verdicts[$1]="fail ($2)" ;;
+	esac
+}
+
+for variant in stock patched; do
+	kernel=$(lab/kernel.sh "$version" "$variant")
+	for program in "${programs[@]}"; do
+		name=$(basename "$program" .old)
+		arguments=()
+		[[ $name != vgic_lpi_stress ]] || arguments=(-i 20 -v 8 -d 8 -e 16)
+		job "$name $variant" "$out/$name-$variant.out" \
+			"$out/$name-$variant.err" lab/boot.sh \
+			--kernel "$kernel" --smp 2 --timeout 900 \
+			--file "$program:/bin/$name" \
+			--log "$out/$name-$variant.log" -- \
+			"/bin/$name" ${arguments[@]+"${arguments[@]}"}
+	done
+done
+jobs_end
+
+passed=0 failed=0 skipped=0
+printf '%-24s %-12s %s\n' "selftest, $version" stock patched
+for program in "${programs[@]}"; do
+	name=$(basename "$program" .old)
+	stock=${verdicts["$name stock"]} patched=${verdicts["$name patched"]}
+	printf '%-24s %-12s %s\n' "$name" "$stock" "$patched"
+	if [[ $stock != "$patched" ]]; then
+		failed=$((failed + 1))
+	elif [[ $stock == skip ]]; then
+		skipped=$((skipped + 1))
+	else
+		passed=$((passed + 1))
+	fi
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[[ $failed -eq 0 ]]
