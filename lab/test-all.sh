@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# usage: make test-all
+# Everything that make test runs, on every kernel; the same tests on kernels with
+# the kernel's own checks, the races ten times as long; and the kernel's selftests.
+# Takes hours. A stage that has passed is not run again until a file of the project
+# changes: stop it, and call it again. The output is in build/test-all.
+
+set -euo pipefail
+. "${0%/*}/lib.sh"
+[[ ${1:-} == --help ]] && help
+cd "$repo"
+
+kernels=(6.12 6.1 7.x)
+lab/deps.sh
+state=build/test-all
+mkdir -p $state
+key=$(find . \( -path ./build -o -path ./.git \) -prune -o -type f -print0 |
+	sort -z | xargs -0 sha256sum | sha256sum)
+key=${key::12}
+
+passed=0 failed=0 skipped=0 broken=0
+# stage NAME COMMAND...: its last line counts, "N passed, N failed, N skipped"
+stage() {
+	local name=$1 start=$SECONDS log=$state/$1.log rc=0 p f s
+	local counts='s/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p'
+	shift
+	if [[ $(cat "$state/$name.passed" 2>/dev/null) == "$key" ]]; then
+		say "$name: has passed"
+	else
+		say "$name: $log"
+		OUT=$state/$name "$@" >"$log" || rc=$?
+		say "$name: status $rc, $((SECONDS - start)) s"
+		[[ $rc -ne 0 ]] || echo "$key" >"$state/$name.passed"
+	fi
+	if ! read -r p f s < <(tail -n 1 "$log" | sed -n "$counts"); then
+		say "$name: did not come to its end"
+		p=0 f=1 s=0
+	fi
+	[[ $rc -eq 0 ]] || broken=1
+	printf '%-24s %4d passed, %d failed, %d skipped\n' \
+		"$name" "$p" "$f" "$s"
+	passed=$((passed + p)) failed=$((failed + f))
+	skipped=$((skipped + s))
+}
+
+stage test env KERNELS="${kernels[*]}" lab/test.sh
+for kernel in "${kernels[@]}"; do
+	stage "selftests-$kernel" lab/selftests.sh "$kernel"
+done
+for kernel in "${kernels[@]}"; do
+	stage "debug-$kernel" env KERNELS="$kernel" CONFIG=debug \
+		LONG="${LONG:-10}" lab/test.sh
+done
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[[ $failed -eq 0 && $broken -eq 0 ]]
