@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CMD_FILE     "/cmd"
@@ -25,6 +26,10 @@
 
 #define PORTS_CLASS "/sys/class/virtio-ports"
 #define PORTS_LINKS "/dev/virtio-ports"
+
+/* The virtio console brings its ports up by itself; a slow kernel takes longer. */
+#define WAIT_NS	  10000000
+#define MAX_WAITS 1000
 
 #define MAX_CMD_BYTES 65536
 #define MAX_ARGS      1024
@@ -66,12 +71,24 @@ static void mount_all(void)
 	}
 }
 
+static void wait_a_little(void)
+{
+	const struct timespec ts = { .tv_nsec = WAIT_NS };
+
+	nanosleep(&ts, NULL);
+}
+
 static void open_console(void)
 {
 	struct termios tio;
-	int fd;
+	int fd, i;
 
-	fd = open(CONSOLE, O_RDWR);
+	for (i = 0; i < MAX_WAITS; i++) {
+		fd = open(CONSOLE, O_RDWR);
+		if (fd >= 0)
+			break;
+		wait_a_little();
+	}
 	if (fd < 0)
 		fd = open("/dev/console", O_RDWR);
 	if (fd < 0)
@@ -94,9 +111,10 @@ static void open_console(void)
 	}
 }
 
-/* /dev/virtio-ports/NAME for each named port, as udev would have it */
-static void link_ports(void)
+/* /dev/virtio-ports/NAME for each named port, as udev would have it: how many */
+static int link_ports(void)
 {
+	int links = 0;
 	char path[300], dev[270], name[64];
 	struct dirent *entry;
 	DIR *dir;
@@ -104,7 +122,7 @@ static void link_ports(void)
 
 	dir = opendir(PORTS_CLASS);
 	if (!dir)
-		return;
+		return 0;
 	mkdir(PORTS_LINKS, 0755);
 	while ((entry = readdir(dir))) {
 		snprintf(path, sizeof(path), PORTS_CLASS "/%s/name",
@@ -118,10 +136,12 @@ static void link_ports(void)
 			if (symlink(dev, path))
 				fprintf(stderr, "init: %s: %s\n", path,
 					strerror(errno));
+			links++;
 		}
 		fclose(f);
 	}
 	closedir(dir);
+	return links;
 }
 
 static void find_symbols(void)
@@ -206,10 +226,12 @@ int main(void)
 {
 	static char *args[MAX_ARGS + 1];
 	int status = 126;
+	int i;
 
 	mount_all();
 	open_console();
-	link_ports();
+	for (i = 0; !link_ports() && i < MAX_WAITS; i++)
+		wait_a_little();
 	load_limit_module();
 	setenv("PATH", "/bin:/sbin:/usr/bin:/usr/sbin", 1);
 	setenv("HOME", "/tmp", 1);

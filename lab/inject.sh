@@ -52,7 +52,7 @@ done
 # The lockdep of 6.1 and 6.12 has no room for the locks of 60 vCPUs.
 for run in {6.1,6.12,7.x}-{stock,patched}-locks; do
 	measure "$run" "${kernels[$run]}" --icount --timeout 900 -- \
-		--locks --vcpus 40 --lpis 1024
+		--locks --vcpus 32 --lpis 1024
 done
 jobs_end
 
