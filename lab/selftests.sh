@@ -98,13 +98,18 @@ out=${OUT:-build/selftests}/$version
 rm -rf "$out"
 mkdir -p "$out"
 
-# The selftests' own exit statuses: 4 is "skipped".
+# The selftests' own exit statuses: 4 is "skipped". One that fails says where.
 declare -A verdicts=()
 finished() {
+	local where
 	case $2 in
 	0) verdicts[$1]=pass ;;
 	4) verdicts[$1]=skip ;;
-	*) verdicts[$1]="fail ($2)" ;;
+	*)
+		where=$(grep -hoE '[a-z0-9_/]+\.c:[0-9]+' "$out/${1/ /-}".{out,err} |
+			head -n 1 || true)
+		verdicts[$1]="fails ${where:-($2)}"
+		;;
 	esac
 }
 
@@ -125,11 +130,11 @@ done
 jobs_end
 
 passed=0 failed=0 skipped=0
-printf '%-24s %-12s %s\n' "selftest, $version" stock patched
+printf '%-20s %-24s %s\n' "selftest, $version" stock patched
 for program in "${programs[@]}"; do
 	name=$(basename "$program" .old)
 	stock=${verdicts["$name stock"]} patched=${verdicts["$name patched"]}
-	printf '%-24s %-12s %s\n' "$name" "$stock" "$patched"
+	printf '%-20s %-24s %s\n' "$name" "$stock" "$patched"
 	if [[ $stock != "$patched" ]]; then
 		failed=$((failed + 1))
 	elif [[ $stock == skip ]]; then
