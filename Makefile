@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 
-.PHONY: help run test test-all inject report check format tools deps update clean binaries
+.PHONY: help run test test-all inject report export check format tools deps update clean binaries
 .DELETE_ON_ERROR:
 
 help:
@@ -9,6 +9,7 @@ help:
 	@echo 'make test-all  on every kernel, with the kernel checks and selftests, too: hours'
 	@echo 'make inject  measure LPI injection, stock and patched 6.1, 6.12 and 7.x'
 	@echo 'make report  draw the plots and write the tables of the last make run'
+	@echo 'make export  write the series as mails for git am: build/export/'
 	@echo 'make check   shellcheck, clang-format, licence lines'
 	@echo 'make format  clang-format, in place'
 	@echo 'make tools   the swiftgic command and the tests: build/'
@@ -21,6 +22,9 @@ run test test-all inject: tools
 
 report:
 	@bench/report.sh
+
+export:
+	@lab/export.sh $(TREE)
 
 check:
 	@lab/check.sh

@@ -77,8 +77,11 @@ done
 
 for version in ${KERNELS:-6.12 6.1}; do
 	kernel=$(lab/kernel.sh "$version" patched)
-	[[ $config ]] ||
-		try "$version-apply" tests/apply.sh "$cache/work/$version/orig"
+	for name in apply export; do
+		[[ ! $config ]] || continue
+		try "$version-$name" "tests/$name.sh" \
+			"$cache/work/$version/orig"
+	done
 	for source in tests/kvm/*.c; do
 		name=$(basename "$source" .c)
 		[[ $name != harness ]] || continue
