@@ -111,7 +111,7 @@ cover() {
 		'@migrate@') table migrate migrate 2,3,4 ;;
 		*) printf '%s\n' "$line" ;;
 		esac
-	done <"$product/cover.txt"
+	done < <(tail -n +2 "$product/cover.txt")
 }
 
 for tree in "${trees[@]}"; do

@@ -45,6 +45,7 @@ static const struct {
 	{ "sysfs", "/sys" },
 	{ "tmpfs", "/tmp" },
 	{ "tracefs", "/sys/kernel/tracing" },
+	{ "debugfs", "/sys/kernel/debug" },
 	{ "cgroup2", "/sys/fs/cgroup" },
 };
 

@@ -18,7 +18,7 @@ start=$SECONDS
 
 # What decides the result is in the entry's name. Raise recipe when a change
 # here makes for another kernel.
-recipe=1
+recipe=2
 deb=$(fetch_kernel "$version")
 package=${deb##*/} package=${package%%_*}
 release=${deb##*/} release=${release#*_} release=${release%_all.deb}
@@ -181,8 +181,9 @@ cp "$obj/arch/arm64/boot/Image" "$tmp/"
 cp "$obj/.config" "$tmp/config"
 echo "$point" >"$tmp/version"
 if [[ $variant == patched ]]; then
-	mkdir -p "$work/limit"
-	rsync -rc --exclude README.md "$repo/lab/limit/" "$work/limit/"
+	# Anew: an object there may be of another configuration.
+	rm -rf "$work/limit"
+	cp -R "$repo/lab/limit" "$work/limit"
 	kmake "lab/limit" M="$work/limit" modules || failed "building lab/limit"
 	cp "$work"/limit/*.ko "$tmp/"
 fi
