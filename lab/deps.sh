@@ -16,7 +16,7 @@ packages=(
 	# lab: the machine and what it boots
 	qemu-system-arm cpio jq
 	# checks and unit tests
-	libcmocka-dev libcjson-dev shellcheck clang-format spin
+	libcmocka-dev libcjson-dev shellcheck clang-format spin sparse git
 )
 
 sysroot=$cache/sysroot

@@ -18,7 +18,7 @@ start=$SECONDS
 
 # What decides the result is in the entry's name. Raise recipe when a change
 # here makes for another kernel.
-recipe=2
+recipe=1
 deb=$(fetch_kernel "$version")
 package=${deb##*/} package=${package%%_*}
 release=${deb##*/} release=${release#*_} release=${release%_all.deb}
