@@ -68,15 +68,22 @@ message() {
 # commits TREE: a repository of what the series edits, a commit for each patch.
 # The new files belong to the patch that has them built.
 commits() {
-	local git=$tmp/git patch file
+	local git=$tmp/git patches patch file
 	rm -rf "$git"
 	git init -q "$git"
-	(cd "$1" && "$repo/$product/apply" --list . |
+	# The selftests, if the tree has any, come with what they test.
+	patches=("$series"/*.patch)
+	for patch in "$product/selftests/${series##*/}"/*.patch; do
+		[[ ! -e $patch || ! -e $1/tools/testing/selftests/kvm ]] ||
+			patches+=("$patch")
+	done
+	(cd "$1" && { "$repo/$product/apply" --list .
+		sed -n 's,^--- a/,,p' "${patches[@]/#/$repo/}"; } | sort -u |
 		xargs ls -d 2>/dev/null | xargs cp --parents -t "$git") || true
 	git -C "$git" add -Af
 	git -C "$git" commit -qm "$product $version"
 	base=$(git -C "$git" rev-parse HEAD)
-	for patch in "$series"/*.patch; do
+	for patch in "${patches[@]}"; do
 		git -C "$git" apply --index "$repo/$patch" ||
 			die "$patch does not apply to $1"
 		if [[ -d $product/src ]]; then

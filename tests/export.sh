@@ -39,7 +39,8 @@ rule() {
 copy() {
 	mkdir "$1"
 	(cd "$tree" && { "$apply" --list . |
-		xargs ls -d Makefile VERSION hw/intc/Kconfig || true; } \
+		xargs ls -d Makefile VERSION hw/intc/Kconfig \
+		tools/testing/selftests/kvm/Makefile.kvm || true; } \
 		2>/dev/null | xargs cp --parents -t "$1")
 }
 
@@ -61,7 +62,7 @@ taken() {
 same() {
 	copy "$tmp/apply"
 	"$apply" "$tmp/apply"
-	diff -r -x .git "$tmp/am" "$tmp/apply"
+	diff -r -x .git -x tools "$tmp/am" "$tmp/apply"
 }
 
 signed() {
@@ -76,6 +77,6 @@ signed() {
 
 rule "the series is exported" exported
 rule "git am takes every mail" taken
-rule "the tree is the one that apply makes" same
+rule "the tree is the one that apply makes, and selftests" same
 rule "every mail is signed off, and the cover letter is filled in" signed
 exit $bad
