@@ -52,7 +52,7 @@ tools: deps
 CROSS := aarch64-linux-gnu-
 SYSROOT = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/swiftgic/sysroot
 WARN := -std=gnu11 -O2 -g -Wall -Wextra -Wno-missing-field-initializers -Wno-override-init -Werror
-INC := -Ilib -Ilib/uapi -Itools -Ilab/limit
+INC := -Iinclude -Ilib -Ilib/uapi -Itools -Ilab/limit
 SAN := -fsanitize=address,undefined -fno-sanitize-recover
 
 src := $(wildcard lib/*.c tools/*.c)

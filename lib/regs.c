@@ -9,6 +9,7 @@
 #define GRP_REDIST 5
 #define GRP_SYSREG 6
 #define GRP_LEVEL  7
+#define GRP_ITS	   8
 
 /* The "instr" field of a CPU_SYSREGS attribute. */
 #define SYSREG(op0, op1, crn, crm, op2) \
@@ -22,6 +23,7 @@ enum words {
 	ONE,
 	HALVES, /* a 64-bit register, accessed as two words */
 	EIGHT,	/* GICR_IPRIORITYR<0..7> */
+	BASERS, /* GITS_BASER<0..7>, 64 bits each */
 	SPIS_1, /* SPIs, at 1, 2, 8 and 64 bits an interrupt */
 	SPIS_2,
 	SPIS_8,
@@ -71,6 +73,12 @@ struct sgic_reg_desc {
  * Group enables after all that a CPU interface needs to deliver, and
  *   GICD_CTLR last of all: an interrupt that a device raises meanwhile stays
  *   pending until the state is whole.
+ *
+ * The ITSs follow (Linux, Documentation/virt/kvm/devices/arm-vgic-its.rst):
+ * GITS_IIDR first: it selects the layout of the tables.
+ * GITS_CBASER before GITS_CREADR, which a write to it resets.
+ * GITS_CTLR last: the tables are read from guest memory before it, and an
+ *   enabled ITS ignores writes to the others.
  */
 /* clang-format off */
 static const struct sgic_reg_desc dist_regs[] = {
@@ -126,6 +134,15 @@ static const struct sgic_reg_desc last_regs[] = {
 	{ "GICD_CTLR",		0x0000, GRP_DIST, ONE, 0 },
 };
 
+static const struct sgic_reg_desc its_regs[] = {
+	{ "GITS_IIDR",		0x0004, GRP_ITS, ONE, 0 },
+	{ "GITS_CBASER",	0x0080, GRP_ITS, ONE, 0 },
+	{ "GITS_CREADR",	0x0090, GRP_ITS, ONE, 0 },
+	{ "GITS_CWRITER",	0x0088, GRP_ITS, ONE, 0 },
+	{ "GITS_BASER#",	0x0100, GRP_ITS, BASERS, 0 },
+	{ "GITS_CTLR",		0x0000, GRP_ITS, ONE, 0 },
+};
+
 /* clang-format on */
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -156,6 +173,7 @@ static void row_words(const struct sgic_shape *shape,
 		*count = 2;
 		return;
 	case EIGHT:
+	case BASERS:
 		*count = 8;
 		return;
 	case APRS:
@@ -191,6 +209,8 @@ static uint32_t word_step(const struct sgic_reg_desc *desc)
 		return 1; /* the next Op2, and from it to CRm */
 	case GRP_LEVEL:
 		return 32; /* INTIDs */
+	case GRP_ITS:
+		return 8; /* bytes */
 	default:
 		return 4; /* bytes */
 	}
@@ -203,7 +223,8 @@ static uint64_t mpidr_to_attr(uint64_t mpidr)
 
 static size_t fill_rows(const struct sgic_shape *shape, enum sgic_dir dir,
 			const struct sgic_reg_desc *desc, size_t nr_desc,
-			uint32_t vcpu, uint32_t *slot, struct sgic_reg *regs)
+			uint32_t vcpu, uint32_t its, uint32_t *slot,
+			struct sgic_reg *regs)
 {
 	uint64_t mpidr = mpidr_to_attr(shape->mpidrs[vcpu]);
 	struct sgic_reg *reg = regs;
@@ -218,9 +239,10 @@ static size_t fill_rows(const struct sgic_shape *shape, enum sgic_dir dir,
 			reg->desc = desc;
 			reg->group = desc->group;
 			reg->attr = desc->attr + i * word_step(desc);
-			if (desc->group != GRP_DIST)
+			if (desc->group != GRP_DIST && desc->group != GRP_ITS)
 				reg->attr |= mpidr;
 			reg->vcpu = vcpu;
+			reg->its = its;
 			reg->index = i;
 			if (desc->flags & CLEAR)
 				reg->slot = SGIC_SLOT_ONES;
@@ -253,7 +275,9 @@ size_t sgic_regs_count(const struct sgic_shape *shape, enum sgic_dir dir)
 	return count_rows(shape, dir, dist_regs, ARRAY_SIZE(dist_regs)) +
 	       count_rows(shape, dir, vcpu_regs, ARRAY_SIZE(vcpu_regs)) *
 		       shape->nr_vcpus +
-	       count_rows(shape, dir, last_regs, ARRAY_SIZE(last_regs));
+	       count_rows(shape, dir, last_regs, ARRAY_SIZE(last_regs)) +
+	       count_rows(shape, dir, its_regs, ARRAY_SIZE(its_regs)) *
+		       shape->nr_its;
 }
 
 size_t sgic_regs_fill(const struct sgic_shape *shape, enum sgic_dir dir,
@@ -262,13 +286,16 @@ size_t sgic_regs_fill(const struct sgic_shape *shape, enum sgic_dir dir,
 	uint32_t slot = 0;
 	size_t n;
 
-	n = fill_rows(shape, dir, dist_regs, ARRAY_SIZE(dist_regs), 0, &slot,
+	n = fill_rows(shape, dir, dist_regs, ARRAY_SIZE(dist_regs), 0, 0, &slot,
 		      regs);
 	for (uint32_t vcpu = 0; vcpu < shape->nr_vcpus; vcpu++)
 		n += fill_rows(shape, dir, vcpu_regs, ARRAY_SIZE(vcpu_regs),
-			       vcpu, &slot, regs + n);
-	n += fill_rows(shape, dir, last_regs, ARRAY_SIZE(last_regs), 0, &slot,
-		       regs + n);
+			       vcpu, 0, &slot, regs + n);
+	n += fill_rows(shape, dir, last_regs, ARRAY_SIZE(last_regs), 0, 0,
+		       &slot, regs + n);
+	for (uint32_t its = 0; its < shape->nr_its; its++)
+		n += fill_rows(shape, dir, its_regs, ARRAY_SIZE(its_regs), 0,
+			       its, &slot, regs + n);
 
 	return n;
 }
@@ -280,6 +307,10 @@ const char *sgic_shape_check(const struct sgic_shape *shape)
 	if (shape->nr_irqs < SGIC_MIN_IRQS || shape->nr_irqs > SGIC_MAX_IRQS ||
 	    shape->nr_irqs % 32)
 		return "the number of interrupts is not a multiple of 32 from 64 to 992";
+	if (shape->nr_its > SGIC_MAX_ITS)
+		return "the number of ITSs is not 0 to 16";
+	if (shape->nr_its && !shape->lpis)
+		return "there is an ITS, but the redistributors have no LPIs";
 	if (shape->pri_bits < 5 || shape->pri_bits > 7)
 		return "the number of priority bits is not 5 to 7";
 	if (shape->el2 && (!shape->nr_lrs || shape->nr_lrs > SGIC_MAX_LRS))
@@ -298,7 +329,18 @@ const char *sgic_shape_check(const struct sgic_shape *shape)
 
 bool sgic_reg_wide(const struct sgic_reg *reg)
 {
-	return reg->group == GRP_SYSREG;
+	return reg->group == GRP_SYSREG || reg->group == GRP_ITS;
+}
+
+bool sgic_reg_has_vcpu(const struct sgic_reg *reg)
+{
+	return reg->desc >= vcpu_regs &&
+	       reg->desc < vcpu_regs + ARRAY_SIZE(vcpu_regs);
+}
+
+bool sgic_reg_has_its(const struct sgic_reg *reg)
+{
+	return reg->group == GRP_ITS;
 }
 
 int sgic_reg_name(const struct sgic_reg *reg, char *buf, size_t len)
@@ -306,7 +348,7 @@ int sgic_reg_name(const struct sgic_reg *reg, char *buf, size_t len)
 	const struct sgic_reg_desc *desc = reg->desc;
 	const char *hash = strchr(desc->name, '#');
 	const char *half = "";
-	char number[8] = "", vcpu[16] = "";
+	char number[8] = "", whose[16] = "";
 	int head = hash ? hash - desc->name : (int)strlen(desc->name);
 	unsigned int n = reg->index;
 
@@ -316,9 +358,11 @@ int sgic_reg_name(const struct sgic_reg *reg, char *buf, size_t len)
 	}
 	if (hash)
 		snprintf(number, sizeof(number), "%u", n);
-	if (desc >= vcpu_regs && desc < vcpu_regs + ARRAY_SIZE(vcpu_regs))
-		snprintf(vcpu, sizeof(vcpu), " (vCPU %u)", reg->vcpu);
+	if (sgic_reg_has_vcpu(reg))
+		snprintf(whose, sizeof(whose), " (vCPU %u)", reg->vcpu);
+	else if (sgic_reg_has_its(reg))
+		snprintf(whose, sizeof(whose), " (ITS %u)", reg->its);
 
 	return snprintf(buf, len, "%.*s%s%s%s%s", head, desc->name, number,
-			hash ? hash + 1 : "", half, vcpu);
+			hash ? hash + 1 : "", half, whose);
 }

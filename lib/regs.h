@@ -16,6 +16,7 @@
 #define SGIC_MIN_IRQS  64  /* KVM: 32 private + at least 32 SPIs */
 #define SGIC_MAX_IRQS  992 /* largest multiple of 32 below 1020 */
 #define SGIC_MAX_LRS   16  /* GICv3 spec: ICH_LR<n>_EL2, n = 0..15 */
+#define SGIC_MAX_ITS   16  /* ours; KVM has no limit but the address space */
 
 /* MPIDR_EL1 affinity fields: Aff3 in 39:32, Aff2..Aff0 in 23:0. */
 #define SGIC_MPIDR_MASK 0xff00ffffffULL
@@ -25,6 +26,7 @@
  * @nr_vcpus:	vCPUs, 1 to SGIC_MAX_VCPUS
  * @mpidrs:	MPIDR_EL1 of each vCPU, in vCPU order; borrowed, not copied
  * @nr_irqs:	SGIs, PPIs and SPIs, as KVM_DEV_ARM_VGIC_GRP_NR_IRQS takes it
+ * @nr_its:	ITSs, 0 to SGIC_MAX_ITS
  * @pri_bits:	priority bits, ICC_CTLR_EL1.PRIbits + 1: 5, 6 or 7
  * @nr_lrs:	list registers of a nested guest; used if @el2
  * @lpis:	the redistributors have LPIs (GICR_TYPER.PLPIS)
@@ -34,6 +36,7 @@ struct sgic_shape {
 	uint32_t nr_vcpus;
 	const uint64_t *mpidrs;
 	uint32_t nr_irqs;
+	uint32_t nr_its;
 	uint8_t pri_bits;
 	uint8_t nr_lrs;
 	bool lpis;
@@ -58,7 +61,8 @@ struct sgic_reg_desc;
  * @slot:	which of the save's values this is: a save's entry i has slot
  *		i; a restore's entry names the slot it writes back, or is
  *		SGIC_SLOT_ONES for a write of 0xffffffff (clear before set)
- * @vcpu:	the vCPU it belongs to; 0 for the distributor
+ * @vcpu:	the vCPU it belongs to; 0 for the distributor and the ITSs
+ * @its:	the ITS it belongs to; 0 for all others
  * @index:	which 32-bit word of a banked register, counted from the
  *		architecture's register 0 (GICD_ISENABLER<index>)
  */
@@ -68,6 +72,7 @@ struct sgic_reg {
 	uint32_t group;
 	uint32_t slot;
 	uint16_t vcpu;
+	uint16_t its;
 	uint16_t index;
 };
 
@@ -94,13 +99,22 @@ size_t sgic_regs_fill(const struct sgic_shape *shape, enum sgic_dir dir,
 		      struct sgic_reg *regs);
 
 /**
- * sgic_reg_wide() - is the value 64 bits (CPU_SYSREGS) or 32?
+ * sgic_reg_wide() - is the value 64 bits (CPU_SYSREGS, ITS_REGS) or 32?
  */
 bool sgic_reg_wide(const struct sgic_reg *reg);
 
 /**
+ * sgic_reg_has_vcpu(), sgic_reg_has_its() - is it one of a vCPU, of an ITS?
+ *
+ * What is neither is the distributor's.
+ */
+bool sgic_reg_has_vcpu(const struct sgic_reg *reg);
+bool sgic_reg_has_its(const struct sgic_reg *reg);
+
+/**
  * sgic_reg_name() - "GICD_ISENABLER3", "GICR_IPRIORITYR2 (vCPU 5)",
- *		     "GICD_IROUTER40[63:32]", "ICC_PMR_EL1 (vCPU 0)"
+ *		     "GICD_IROUTER40[63:32]", "ICC_PMR_EL1 (vCPU 0)",
+ *		     "GITS_BASER1 (ITS 0)"
  *
  * Return: as snprintf().
  */

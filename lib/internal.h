@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the library share, and nobody else sees. */
+#ifndef SWIFTGIC_INTERNAL_H
+#define SWIFTGIC_INTERNAL_H
+
+#include "regs.h"
+#include "swiftgic.h"
+
+/**
+ * struct sgic_state - see swiftgic.h
+ * @shape:	the machine; @shape.mpidrs is @mpidrs
+ * @mpidrs:	owned, @shape.nr_vcpus of them; room for SGIC_MAX_VCPUS
+ * @regs:	sgic_regs_fill() of @shape for a save; owned
+ * @values:	of each register, by slot
+ * @nr:		registers; 0 if the state is empty
+ * @room:	registers that @regs and @values have room for
+ */
+struct sgic_state {
+	struct sgic_shape shape;
+	uint64_t mpidrs[SGIC_MAX_VCPUS];
+	struct sgic_reg *regs;
+	uint64_t *values;
+	size_t nr;
+	size_t room;
+};
+
+/*
+ * Make @state one of @shape, with all values 0. Allocates only if @state has
+ * less room than it takes. On failure (-ENOMEM) @state is as it was.
+ */
+int sgic_state_shape(struct sgic_state *state, const struct sgic_shape *shape);
+
+/* The same machine? MPIDRs too. */
+bool sgic_shape_equal(const struct sgic_shape *a, const struct sgic_shape *b);
+
+/* "160 vCPUs, 288 interrupts, 5 priority bits, LPIs, 1 ITS" */
+void sgic_shape_describe(const struct sgic_shape *shape, char *buf, size_t len);
+
+/* Fill @error, which may be NULL, and return @err. No register is named. */
+int sgic_fail(struct sgic_error *error, enum sgic_step step, int err,
+	      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/*
+ * The same, about a register: the message is "<what> <its name>: <errno>".
+ */
+int sgic_fail_reg(struct sgic_error *error, enum sgic_step step, int err,
+		  const struct sgic_reg *reg, const char *what);
+
+#endif
