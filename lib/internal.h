@@ -36,9 +36,16 @@ bool sgic_shape_equal(const struct sgic_shape *a, const struct sgic_shape *b);
 /* "160 vCPUs, 288 interrupts, 5 priority bits, LPIs, 1 ITS" */
 void sgic_shape_describe(const struct sgic_shape *shape, char *buf, size_t len);
 
+/* The Makefile and sgic_version() take it from here. */
+#define SGIC_VERSION "0.1.0"
+
 /* Fill @error, which may be NULL, and return @err. No register is named. */
 int sgic_fail(struct sgic_error *error, enum sgic_step step, int err,
 	      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* The same; the message ends with ": " and the text of the errno. */
+int sgic_fail_errno(struct sgic_error *error, enum sgic_step step, int err,
+		    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /*
  * The same, about a register: the message is "<what> <its name>: <errno>".
