@@ -14,6 +14,9 @@
  * @values:	of each register, by slot
  * @nr:		registers; 0 if the state is empty
  * @room:	registers that @regs and @values have room for
+ * @first_vcpu:	slot of vCPU 0's first register
+ * @per_vcpu:	registers of each vCPU, which follow one another
+ * @per_its:	registers of each ITS, likewise
  */
 struct sgic_state {
 	struct sgic_shape shape;
@@ -22,6 +25,9 @@ struct sgic_state {
 	uint64_t *values;
 	size_t nr;
 	size_t room;
+	size_t first_vcpu;
+	size_t per_vcpu;
+	size_t per_its;
 };
 
 /*
@@ -32,6 +38,14 @@ int sgic_state_shape(struct sgic_state *state, const struct sgic_shape *shape);
 
 /* The same machine? MPIDRs too. */
 bool sgic_shape_equal(const struct sgic_shape *a, const struct sgic_shape *b);
+
+/*
+ * Fill @error, which may be NULL, with how the shapes differ, and return
+ * -EXDEV. @whose_a and @whose_b: "the snapshot", "this machine".
+ */
+int sgic_fail_shape(struct sgic_error *error, const struct sgic_shape *a,
+		    const char *whose_a, const struct sgic_shape *b,
+		    const char *whose_b);
 
 /* "160 vCPUs, 288 interrupts, 5 priority bits, LPIs, 1 ITS" */
 void sgic_shape_describe(const struct sgic_shape *shape, char *buf, size_t len);
