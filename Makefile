@@ -92,18 +92,18 @@ build/arm64/init: build/arm64/lab/init.o
 	$(call quiet,LD) $(CROSS)gcc -static $^ -o $@
 
 build/arm64/swiftgic: build/arm64/tools/swiftgic.o build/arm64/lib.a
-	$(call quiet,LD) $(CROSS)gcc -static $^ $(SYSROOT)/lib/libcjson.a -lm -o $@
+	$(call quiet,LD) $(CROSS)gcc -static $^ $(SYSROOT)/lib/libcjson.a $(SYSROOT)/lib/libz.a -lm -o $@
 
 build/host/swiftgic: build/host/tools/swiftgic.o build/host/lib.a
-	$(call quiet,LD) gcc $^ -lcjson -o $@
+	$(call quiet,LD) gcc $^ -lcjson -lz -o $@
 
 build/arm64/tests/kvm/%: build/arm64/tests/kvm/%.o \
 		build/arm64/tests/kvm/harness.o build/arm64/lib.a
 	$(call quiet,LD) $(CROSS)gcc -static -pthread $^ \
-		$(SYSROOT)/lib/libcjson.a -lm -o $@
+		$(SYSROOT)/lib/libcjson.a $(SYSROOT)/lib/libz.a -lm -o $@
 
 build/tests/unit/%: build/unit/tests/unit/%.o build/unit/lib.a
-	$(call quiet,LD) gcc $(SAN) $^ -lcmocka -lcjson -o $@
+	$(call quiet,LD) gcc $(SAN) $^ -lcmocka -lcjson -lz -o $@
 
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)

@@ -16,16 +16,18 @@ packages=(
 	# lab: the machine and what it boots
 	qemu-system-arm cpio jq
 	# checks and unit tests
-	libcmocka-dev libcjson-dev shellcheck clang-format spin sparse git
+	libcmocka-dev libcjson-dev zlib1g-dev shellcheck clang-format spin
+	sparse git
 )
 
 sysroot=$cache/sysroot
 
-# cJSON for arm64: the library's package has no static library, so it is made
+# zlib for arm64, and cJSON, whose package has no static library, so it is made
 # from its source package.
 make_sysroot() {
-	local dsc tmp=$sysroot.tmp
+	local dsc deb tmp=$sysroot.tmp
 	dsc=$(fetch cjson "$codename" source)
+	deb=$(fetch zlib1g-dev)
 	rm -rf "$tmp"
 	mkdir -p "$tmp/lib" "$tmp/include/cjson"
 	dpkg-source --no-check -x "$dsc" "$tmp/src" >"$tmp.log" 2>&1 ||
@@ -33,7 +35,10 @@ make_sysroot() {
 	"${cross}gcc" -O2 -c "$tmp/src/cJSON.c" -o "$tmp/cJSON.o"
 	"${cross}ar" rcs "$tmp/lib/libcjson.a" "$tmp/cJSON.o"
 	mv "$tmp/src/cJSON.h" "$tmp/include/cjson/"
-	rm -rf "$tmp/src" "$tmp/cJSON.o" "$tmp"/cjson_*
+	dpkg-deb -x "$deb" "$tmp/zlib"
+	mv "$tmp/zlib/usr/include/"z*.h "$tmp/include/"
+	mv "$tmp/zlib/usr/lib/"*/libz.a "$tmp/lib/"
+	rm -rf "$tmp/src" "$tmp/zlib" "$tmp/cJSON.o" "$tmp"/cjson_*
 	place "$tmp" "$sysroot"
 }
 
@@ -85,8 +90,13 @@ if [[ ${#missing[@]} -gt 0 ]]; then
 	say "installed in $SECONDS s: ${missing[*]}"
 fi
 
-if ! whole "$sysroot"; then
+# An earlier one has no zlib.
+have_sysroot() {
+	[[ -e $sysroot/lib/libz.a ]] && whole "$sysroot"
+}
+
+if ! have_sysroot; then
 	lock "$cache/sysroot.lock"
-	whole "$sysroot" 2>/dev/null || make_sysroot
+	have_sysroot 2>/dev/null || make_sysroot
 fi
 [[ ${1:-} != --sysroot ]] || echo "$sysroot"
