@@ -3,13 +3,13 @@
 #include <string.h>
 
 #include "regs.h"
+#include "vgic.h"
 
-/* KVM_DEV_ARM_VGIC_GRP_*: fixed by the ABI, and needed on any host. */
-#define GRP_DIST   1
-#define GRP_REDIST 5
-#define GRP_SYSREG 6
-#define GRP_LEVEL  7
-#define GRP_ITS	   8
+#define GRP_DIST   KVM_DEV_ARM_VGIC_GRP_DIST_REGS
+#define GRP_REDIST KVM_DEV_ARM_VGIC_GRP_REDIST_REGS
+#define GRP_SYSREG KVM_DEV_ARM_VGIC_GRP_CPU_SYSREGS
+#define GRP_LEVEL  KVM_DEV_ARM_VGIC_GRP_LEVEL_INFO
+#define GRP_ITS	   KVM_DEV_ARM_VGIC_GRP_ITS_REGS
 
 /* The "instr" field of a CPU_SYSREGS attribute. */
 #define SYSREG(op0, op1, crn, crm, op2) \
@@ -216,17 +216,12 @@ static uint32_t word_step(const struct sgic_reg_desc *desc)
 	}
 }
 
-static uint64_t mpidr_to_attr(uint64_t mpidr)
-{
-	return ((mpidr >> 32 & 0xff) << 24 | (mpidr & 0xffffff)) << 32;
-}
-
 static size_t fill_rows(const struct sgic_shape *shape, enum sgic_dir dir,
 			const struct sgic_reg_desc *desc, size_t nr_desc,
 			uint32_t vcpu, uint32_t its, uint32_t *slot,
 			struct sgic_reg *regs)
 {
-	uint64_t mpidr = mpidr_to_attr(shape->mpidrs[vcpu]);
+	uint64_t mpidr = sgic_vcpu_attr(shape->mpidrs[vcpu], 0);
 	struct sgic_reg *reg = regs;
 	uint32_t first, count;
 

@@ -99,6 +99,27 @@ size_t sgic_regs_fill(const struct sgic_shape *shape, enum sgic_dir dir,
 		      struct sgic_reg *regs);
 
 /**
+ * sgic_reg_value() - what an entry of a restore writes
+ * @values:	the saved values, by slot
+ */
+static inline uint64_t sgic_reg_value(const struct sgic_reg *reg,
+				      const uint64_t *values)
+{
+	return reg->slot == SGIC_SLOT_ONES ? UINT32_MAX : values[reg->slot];
+}
+
+/**
+ * sgic_vcpu_attr() - the attribute of a vCPU's register
+ *
+ * Aff3..Aff0 are in 63:32 (Linux, Documentation/virt/kvm/devices/
+ * arm-vgic-v3.rst), the register below.
+ */
+static inline uint64_t sgic_vcpu_attr(uint64_t mpidr, uint32_t reg)
+{
+	return (mpidr >> 32 & 0xff) << 56 | (mpidr & 0xffffff) << 32 | reg;
+}
+
+/**
  * sgic_reg_wide() - is the value 64 bits (CPU_SYSREGS, ITS_REGS) or 32?
  */
 bool sgic_reg_wide(const struct sgic_reg *reg);

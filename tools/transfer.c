@@ -118,12 +118,6 @@ static int get_one_by_one(struct vm *vm, const struct sgic_reg *regs, size_t n,
 	return EXIT_OK;
 }
 
-static uint64_t restore_value(const struct sgic_reg *reg,
-			      const uint64_t *values)
-{
-	return reg->slot == SGIC_SLOT_ONES ? UINT32_MAX : values[reg->slot];
-}
-
 static int put_one_by_one(struct vm *vm, const struct sgic_reg *regs, size_t n,
 			  const uint64_t *values)
 {
@@ -132,7 +126,7 @@ static int put_one_by_one(struct vm *vm, const struct sgic_reg *regs, size_t n,
 
 	for (i = 0; i < n; i++) {
 		ret = vm_set(vm, regs[i].group, regs[i].attr,
-			     restore_value(&regs[i], values));
+			     sgic_reg_value(&regs[i], values));
 		if (ret)
 			return reg_failed(&regs[i], "writing", ret);
 	}
@@ -165,7 +159,7 @@ static void fill_put(struct transfer *t)
 
 	for (i = 0; i < t->nr_restore; i++)
 		fill_entry(&t->entries[i], &t->restore[i],
-			   restore_value(&t->restore[i], t->values));
+			   sgic_reg_value(&t->restore[i], t->values));
 }
 
 static int batch_failed(const entry_t *entries, const struct sgic_reg *regs,

@@ -95,13 +95,10 @@ int vm_batch_all(const struct vm *vm, bool write,
 		 struct kvm_dev_arm_vgic_batch_entry *entries, size_t count,
 		 unsigned int *calls);
 
-/*
- * The attribute of one vCPU's register: Aff3..Aff0 in 63:32 (kernel document
- * arm-vgic-v3.rst), the register below.
- */
+/* The attribute of one vCPU's register */
 static inline uint64_t vm_attr(uint64_t mpidr, uint32_t offset)
 {
-	return (mpidr >> 32 & 0xff) << 56 | (mpidr & 0xffffff) << 32 | offset;
+	return sgic_vcpu_attr(mpidr, offset);
 }
 
 /* The value of a batch entry */
