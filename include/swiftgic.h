@@ -106,7 +106,8 @@ enum {
  *		(KVM_DEV_ARM_VGIC_CTRL_INIT); borrowed: it has to stay open
  *		until sgic_device_free(), which does not close it
  * @its_fds:	the KVM_DEV_TYPE_ARM_VGIC_ITS devices, borrowed likewise
- * @nr_its:	how many; 0 if the VM has none
+ * @nr_its:	how many; 0 if the VM has none. One that is left out is not
+ *		part of the state, and a restore leaves it alone.
  * @mpidrs:	MPIDR_EL1 of each vCPU as KVM_GET_ONE_REG reads it, in an order
  *		that is the same at save and restore; bits outside of the
  *		affinity fields are ignored. Copied.
@@ -133,10 +134,13 @@ struct sgic_device_config {
  * Return: 0 and the device in *@device, to be freed by sgic_device_free();
  *	-EINVAL	the arguments: an MPIDR twice, no vCPU, too many, a bad flag;
  *	-EINVAL, -ENXIO	the kernel knows no vCPU of one of the MPIDRs;
- *	-EXDEV	GICR_TYPER has another affinity than the MPIDR, or leaves a gap
- *		in the processor numbers: a vCPU is missing;
+ *	-EXDEV	GICR_TYPER has another affinity than the MPIDR, or a vCPU is
+ *		missing: the processor numbers in GICR_TYPER are not 0 to
+ *		@nr_vcpus - 1, or no redistributor is the last (nor is one if
+ *		they have no address yet);
  *	-EBUSY	a vCPU is in an ioctl, or the VGIC is not initialised;
- *	-ENODEV	@gic_fd is no VGICv3;
+ *	-ENODEV	@gic_fd is no VGICv3, or one of @its_fds no ITS;
+ *	-EOPNOTSUPP	the kernel's VGIC is none that the library knows;
  *	-ENOMEM	out of memory.
  */
 int sgic_device_new(const struct sgic_device_config *config,
@@ -157,13 +161,15 @@ uint32_t sgic_device_batch_limit(const struct sgic_device *device);
  *
  * Flushes the LPI pending bits and the ITS tables to guest memory, then reads
  * all registers. Guest memory has to be saved after this call, for it is part
- * of the state. All vCPUs have to be out of KVM_RUN.
+ * of the state. All vCPUs have to be out of KVM_RUN, and no device may raise
+ * an interrupt meanwhile: it might be in a part of the state only.
  *
  * A save into a state that held one of the same machine allocates nothing.
  *
  * Return: 0, or on failure, with @state as it was:
  *	-EBUSY	a vCPU is running (or in another ioctl);
  *	-EXDEV	the affinity in a GICR_TYPER is not the MPIDR that was used;
+ *	-EFAULT	memory is missing where the LPI or ITS tables are;
  *	-ENOMEM	out of memory;
  *	and whatever KVM answers, named by the error.
  */
@@ -174,20 +180,26 @@ int sgic_device_save(struct sgic_device *device, struct sgic_state *state,
  * sgic_device_restore() - write the whole state
  *
  * The machine has to be of the state's shape: the same MPIDRs in the same
- * order, interrupts, priority bits, ITSs. Guest memory has to be there
- * already. All vCPUs have to be out of KVM_RUN.
+ * order, interrupts, priority bits, ITSs. What it holds is replaced: it may
+ * be a new VM, or one that has run. Guest memory has to be there already. All
+ * vCPUs have to be out of KVM_RUN, and no device may raise an interrupt.
  *
- * Order (kernel documents arm-vgic-v3.rst and arm-vgic-its.rst): distributor,
- * redistributors and CPU interfaces, GICD_CTLR; then for each ITS its
- * registers, its tables, GITS_CTLR.
+ * Order (kernel documents arm-vgic-v3.rst and arm-vgic-its.rst): each ITS is
+ * reset; distributor, redistributors and CPU interfaces, GICD_CTLR; then for
+ * each ITS its registers, its tables, GITS_CTLR.
+ *
+ * A register that cannot be written does not keep the other registers of its
+ * device from it, as in a batch call; the error is that of the first. The ITSs
+ * then stay as reset, disabled, and so does an ITS whose tables cannot be read
+ * and those after it.
  *
  * Return: 0, or on failure:
  *	-EINVAL	@state is empty;
  *	-EXDEV	the shapes differ; nothing has been written;
- *	-EBUSY	a vCPU is running; nothing has been written if !@error->touched;
- *	and whatever KVM answers, named by the error. A register that cannot
- *	be written does not keep the others from it, as in a batch call; the
- *	error is that of the first.
+ *	-EBUSY	a vCPU is running;
+ *	-EFAULT	memory is missing where the ITS tables are;
+ *	and whatever KVM answers, named by the error. Nothing has been written
+ *	unless @error->touched.
  */
 int sgic_device_restore(struct sgic_device *device,
 			const struct sgic_state *state,
@@ -197,7 +209,8 @@ int sgic_device_restore(struct sgic_device *device,
  * struct sgic_stats - the last save or restore that succeeded or failed
  * @batched:	it used the batch call
  * @calls:	ioctls for registers
- * @registers:	registers read or written
+ * @registers:	registers read or written; in a save with GICR_TYPER of each
+ *		vCPU, which tells whose registers they are
  * @ns:		nanoseconds (CLOCK_MONOTONIC), all in all
  * @tables_ns:	of these, flushing or reading tables in guest memory
  */
