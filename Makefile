@@ -102,8 +102,10 @@ build/arm64/tests/kvm/%: build/arm64/tests/kvm/%.o \
 	$(call quiet,LD) $(CROSS)gcc -static -pthread $^ \
 		$(SYSROOT)/lib/libcjson.a $(SYSROOT)/lib/libz.a -lm -o $@
 
+# What a test puts itself in the place of
+build/tests/unit/device: WRAP := -Wl,--wrap=ioctl,--wrap=malloc,--wrap=calloc
 build/tests/unit/%: build/unit/tests/unit/%.o build/unit/lib.a
-	$(call quiet,LD) gcc $(SAN) $^ -lcmocka -lcjson -lz -o $@
+	$(call quiet,LD) gcc $(SAN) $(WRAP) $^ -lcmocka -lcjson -lz -o $@
 
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)

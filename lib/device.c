@@ -112,8 +112,6 @@ static int access_one(int fd, bool write, entry_t *entry)
 	uint32_t val32 = entry->val;
 	int ret;
 
-	if (write && !wide && entry->val_hi)
-		return entry->error = -EINVAL;
 	ret = device_attr(fd, write ? KVM_SET_DEVICE_ATTR : KVM_GET_DEVICE_ATTR,
 			  entry->group, entry->attr,
 			  wide ? (void *)&val : &val32);
@@ -523,14 +521,16 @@ static int check_config(const struct sgic_device_config *config,
 				"the config asks for what this version of the library has not");
 	if (config->flags & ~SGIC_DEVICE_NO_BATCH)
 		return fail_argument(error, "the config has an unknown flag");
-	if (!config->nr_vcpus || config->nr_vcpus > SGIC_MAX_VCPUS ||
-	    !config->mpidrs)
+	if (!config->nr_vcpus || config->nr_vcpus > SGIC_MAX_VCPUS)
 		return fail_argument(error,
 				     "the number of vCPUs is not 1 to 512");
-	if (config->nr_its > SGIC_MAX_ITS ||
-	    (config->nr_its && !config->its_fds))
+	if (config->nr_its > SGIC_MAX_ITS)
 		return fail_argument(error,
 				     "the number of ITSs is not 0 to 16");
+	if (!config->mpidrs || (config->nr_its && !config->its_fds))
+		return fail_argument(
+			error,
+			"the config has no MPIDRs, or no file descriptors of its ITSs");
 	return 0;
 }
 
@@ -868,10 +868,8 @@ static int restore(struct sgic_device *dev, const struct sgic_state *state,
 				  SGIC_STEP_ITS_REGISTER, "resetting", error);
 		touched |= !ret;
 	}
-	if (!ret) {
+	if (!ret)
 		ret = restore_gic(dev, state->values, error);
-		touched |= !ret;
-	}
 	for (its = 0; !ret && its < dev->shape.nr_its; its++)
 		ret = restore_its(dev, its, error);
 
