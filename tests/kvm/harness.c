@@ -196,6 +196,114 @@ uint64_t vcpu_attr(const struct vm *vm, uint32_t vcpu, uint32_t offset)
 	return vm_attr(vm->mpidrs[vcpu], offset);
 }
 
+/* The library */
+
+struct sgic_device *test_device(const struct vm *vm, uint32_t flags)
+{
+	const struct sgic_device_config config = {
+		.size = sizeof(config),
+		.flags = flags,
+		.gic_fd = vm->gic_fd,
+		.its_fds = &vm->its_fd,
+		.nr_its = vm->config.its,
+		.mpidrs = vm->mpidrs,
+		.nr_vcpus = vm->config.nr_vcpus,
+	};
+	struct sgic_device *device;
+	struct sgic_error error;
+
+	REQUIRE(!sgic_device_new(&config, &device, &error), "%s",
+		error.message);
+	return device;
+}
+
+struct sgic_state *test_save(struct sgic_device *device)
+{
+	struct sgic_state *state = sgic_state_new();
+	struct sgic_error error;
+
+	REQUIRE(state, "no memory");
+	REQUIRE(!sgic_device_save(device, state, &error), "%s", error.message);
+	return state;
+}
+
+void test_restore(struct sgic_device *device, const struct sgic_state *state)
+{
+	struct sgic_error error;
+
+	REQUIRE(!sgic_device_restore(device, state, &error), "%s",
+		error.message);
+}
+
+struct sgic_state *test_state(const struct vm *vm)
+{
+	struct sgic_device *device = test_device(vm, 0);
+	struct sgic_state *state = test_save(device);
+
+	sgic_device_free(device);
+	return state;
+}
+
+static int show_first(const struct sgic_value *a, const struct sgic_value *b,
+		      void *data)
+{
+	(void)data;
+	test_diag("%s: %#llx and %#llx", a->name, (unsigned long long)a->val,
+		  (unsigned long long)b->val);
+	return 1;
+}
+
+static void *snapshot(const struct sgic_state *state, size_t *size)
+{
+	void *bytes;
+
+	*size = sgic_state_size(state);
+	bytes = malloc(*size);
+	REQUIRE(bytes, "no memory");
+	REQUIRE_RET(sgic_state_store(state, bytes, *size, NULL), 0);
+	return bytes;
+}
+
+bool test_check_equal(const struct sgic_state *a, const struct sgic_state *b,
+		      const char *file, int line, const char *what)
+{
+	int ret = sgic_state_compare(a, b, show_first, NULL, NULL);
+	void *bytes_a, *bytes_b;
+	size_t size_a, size_b;
+	bool equal;
+
+	if (!test_check(!ret, file, line, "%s: not equal", what))
+		return false;
+	bytes_a = snapshot(a, &size_a);
+	bytes_b = snapshot(b, &size_b);
+	equal = size_a == size_b && !memcmp(bytes_a, bytes_b, size_a);
+	free(bytes_a);
+	free(bytes_b);
+	return test_check(equal, file, line, "%s: other bytes", what);
+}
+
+void test_fill(struct vm *vm, uint32_t seed)
+{
+	struct sgic_shape shape;
+	struct sgic_reg *regs;
+	entry_t *entries;
+	size_t nr, n = 0;
+	uint64_t val;
+
+	REQUIRE(!vm_shape(vm, &shape), "%s", vm->err);
+	nr = sgic_regs_count(&shape, SGIC_RESTORE);
+	regs = calloc(nr, sizeof(*regs));
+	entries = calloc(nr, sizeof(*entries));
+	REQUIRE(regs && entries, "no memory");
+	sgic_regs_fill(&shape, SGIC_RESTORE, regs);
+	for (size_t i = 0; i < nr; i++)
+		if (state_value(&shape, seed, &regs[i], &val) != STATE_KEEP)
+			entries[n++] = entry(regs[i].group, regs[i].attr, val);
+	REQUIRE_RET(vm_batch_all(vm, true, entries, n, NULL), 0);
+	free(regs);
+	free(entries);
+}
+
 /* Running vCPUs */
 
 static struct kvm_run *map_run(struct vm *vm, uint32_t vcpu)

@@ -16,6 +16,8 @@
 
 #include <linux/kvm.h>
 
+#include <swiftgic.h>
+
 #include "gic.h"
 #include "vm.h"
 
@@ -113,6 +115,23 @@ uint64_t vcpu_attr(const struct vm *vm, uint32_t vcpu, uint32_t offset);
 
 /* Have the VM "run", without an instruction of the guest's. */
 void vm_run_once(struct vm *vm, uint32_t vcpu);
+
+/* The library's view of a VM; the test ends if that fails. */
+struct sgic_device *test_device(const struct vm *vm, uint32_t flags);
+struct sgic_state *test_save(struct sgic_device *device);
+void test_restore(struct sgic_device *device, const struct sgic_state *state);
+
+/* The state of a VM, with a device that is there for this only */
+struct sgic_state *test_state(const struct vm *vm);
+
+/* Equal, to the byte of their snapshots? If not, say what differs first. */
+bool test_check_equal(const struct sgic_state *a, const struct sgic_state *b,
+		      const char *file, int line, const char *what);
+
+#define CHECK_EQUAL(a, b, what) test_check_equal(a, b, __FILE__, __LINE__, what)
+
+/* Put a value of its own into each register that the guest can choose. */
+void test_fill(struct vm *vm, uint32_t seed);
 
 /* A vCPU that executes a branch to itself, in a thread */
 struct guest {
