@@ -663,7 +663,7 @@ static int flush_pending(struct sgic_device *dev, struct sgic_error *error)
 		error, SGIC_STEP_PENDING_TABLES, ret,
 		"flushing LPI pending bits to guest memory%s%s", busy(ret),
 		ret == -EFAULT
-			? ": memory is missing where GICR_PENDBASER points"
+			? ", which has to have the pages that GICR_PENDBASER points to"
 			: "");
 }
 
@@ -678,7 +678,7 @@ static int its_control(struct sgic_device *dev, uint32_t its, uint64_t attr,
 	sgic_fail_errno(
 		error, step, ret, "%s ITS %u%s%s", doing, its, busy(ret),
 		ret == -EFAULT
-			? ": memory is missing where GITS_BASER0 and 1, and the tables themselves, point"
+			? "; guest memory has to have the pages that GITS_BASER0, GITS_BASER1 and the device table point to"
 			: "");
 	return fail_its(error, ret, its);
 }

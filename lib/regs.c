@@ -33,9 +33,10 @@ enum words {
 };
 
 enum {
-	CLEAR = 1, /* restore only: write ones, to clear */
-	LPI = 2,   /* only if the machine has LPIs */
-	EL2 = 4,   /* only if the vCPUs have EL2 */
+	CLEAR = 1,   /* restore only: write ones, to clear */
+	DISABLE = 2, /* restore only: write zero */
+	LPI = 4,     /* only if the machine has LPIs */
+	EL2 = 8,     /* only if the vCPUs have EL2 */
 };
 
 struct sgic_reg_desc {
@@ -66,7 +67,8 @@ struct sgic_reg_desc {
  *   the line first, a write to ISPENDR is never seen as the whole of it.
  * GICR_PROPBASER and GICR_PENDBASER before GICR_CTLR: while EnableLPIs is
  *   set they ignore writes, and setting it reads the pending table (GICv3
- *   spec 12.11, vgic_enable_lpis()).
+ *   spec 12.11, vgic_enable_lpis()). So it is cleared first of all, which
+ *   also drops the LPIs that the target had pending.
  * ICC_CTLR_EL1 before ICC_BPR1_EL1 and the active priorities: its CBPR
  *   decides if BPR1 has storage of its own, its PRIbits how many active
  *   priority registers there are (set_gic_bpr1(), vgic_v3_max_apr_idx()).
@@ -96,6 +98,7 @@ static const struct sgic_reg_desc dist_regs[] = {
 };
 
 static const struct sgic_reg_desc vcpu_regs[] = {
+	{ "GICR_CTLR",		0x00,	    GRP_REDIST, ONE, LPI | DISABLE },
 	{ "GICR_ICENABLER0",	SGI(0x180), GRP_REDIST, ONE, CLEAR },
 	{ "GICR_ICACTIVER0",	SGI(0x380), GRP_REDIST, ONE, CLEAR },
 	{ "GICR_IGROUPR0",	SGI(0x080), GRP_REDIST, ONE, 0 },
@@ -150,7 +153,7 @@ static const struct sgic_reg_desc its_regs[] = {
 static bool has_row(const struct sgic_shape *shape, enum sgic_dir dir,
 		    const struct sgic_reg_desc *desc)
 {
-	if ((desc->flags & CLEAR) && dir == SGIC_SAVE)
+	if ((desc->flags & (CLEAR | DISABLE)) && dir == SGIC_SAVE)
 		return false;
 	if ((desc->flags & LPI) && !shape->lpis)
 		return false;
@@ -241,6 +244,8 @@ static size_t fill_rows(const struct sgic_shape *shape, enum sgic_dir dir,
 			reg->index = i;
 			if (desc->flags & CLEAR)
 				reg->slot = SGIC_SLOT_ONES;
+			else if (desc->flags & DISABLE)
+				reg->slot = SGIC_SLOT_ZERO;
 			else
 				reg->slot = (*slot)++;
 		}

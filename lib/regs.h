@@ -48,8 +48,9 @@ enum sgic_dir {
 	SGIC_RESTORE,
 };
 
-/* A slot that stands for a constant instead of a saved value. */
+/* Slots from the lower of these on stand for a constant, not a saved value. */
 #define SGIC_SLOT_ONES UINT32_MAX
+#define SGIC_SLOT_ZERO (UINT32_MAX - 1)
 
 struct sgic_reg_desc;
 
@@ -60,7 +61,8 @@ struct sgic_reg_desc;
  * @group:	KVM_DEV_ARM_VGIC_GRP_*
  * @slot:	which of the save's values this is: a save's entry i has slot
  *		i; a restore's entry names the slot it writes back, or is
- *		SGIC_SLOT_ONES for a write of 0xffffffff (clear before set)
+ *		SGIC_SLOT_ONES for a write of 0xffffffff (clear before set), or
+ *		SGIC_SLOT_ZERO for one of 0 (disable)
  * @vcpu:	the vCPU it belongs to; 0 for the distributor and the ITSs
  * @its:	the ITS it belongs to; 0 for all others
  * @index:	which 32-bit word of a banked register, counted from the
@@ -105,7 +107,9 @@ size_t sgic_regs_fill(const struct sgic_shape *shape, enum sgic_dir dir,
 static inline uint64_t sgic_reg_value(const struct sgic_reg *reg,
 				      const uint64_t *values)
 {
-	return reg->slot == SGIC_SLOT_ONES ? UINT32_MAX : values[reg->slot];
+	if (reg->slot == SGIC_SLOT_ONES)
+		return UINT32_MAX;
+	return reg->slot == SGIC_SLOT_ZERO ? 0 : values[reg->slot];
 }
 
 /**

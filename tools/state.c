@@ -142,8 +142,8 @@ enum state_kind state_value(const struct sgic_shape *shape, uint32_t seed,
 	uint32_t offset = reg->attr;
 
 	/* Cleared first: a vCPU's SGIs are enabled from reset on. */
-	if (reg->slot == SGIC_SLOT_ONES) {
-		*val = UINT32_MAX;
+	if (reg->slot >= SGIC_SLOT_ZERO) {
+		*val = sgic_reg_value(reg, NULL);
 		return STATE_LOOSE;
 	}
 	switch (reg->group) {

@@ -582,7 +582,7 @@ static int time_one_register(struct transfer *t,
 	 */
 	for (i = 0; i < t->nr_restore && n < ONE_REGISTER_CALLS; i++)
 		if (regs[i].group != KVM_DEV_ARM_VGIC_GRP_DIST_REGS &&
-		    regs[i].slot != SGIC_SLOT_ONES)
+		    regs[i].slot < SGIC_SLOT_ZERO)
 			t->restore[n++] = regs[i];
 	ret = get_one_by_one(&t->source, regs, n, t->values);
 	if (ret)

@@ -8,40 +8,14 @@
 
 #define NR_VCPUS 2
 
-/* Move all state from @from to @to, in batches, in the table's order. */
 static void migrate(struct vm *from, struct vm *to)
 {
-	struct sgic_reg *save, *restore;
-	struct sgic_shape shape;
-	size_t nr_save, nr_restore, i;
-	entry_t *get, *put;
-	uint64_t val;
+	struct sgic_device *device = test_device(to, 0);
+	struct sgic_state *state = test_state(from);
 
-	REQUIRE(!vm_shape(from, &shape), "%s", from->err);
-	nr_save = sgic_regs_count(&shape, SGIC_SAVE);
-	nr_restore = sgic_regs_count(&shape, SGIC_RESTORE);
-	save = calloc(nr_save, sizeof(*save));
-	restore = calloc(nr_restore, sizeof(*restore));
-	get = calloc(nr_save, sizeof(*get));
-	put = calloc(nr_restore, sizeof(*put));
-	REQUIRE(save && restore && get && put, "no memory");
-	sgic_regs_fill(&shape, SGIC_SAVE, save);
-	sgic_regs_fill(&shape, SGIC_RESTORE, restore);
-
-	for (i = 0; i < nr_save; i++)
-		get[i] = entry(save[i].group, save[i].attr, 0);
-	CHECK_RET(vm_batch_all(from, false, get, nr_save, NULL), 0);
-	for (i = 0; i < nr_restore; i++) {
-		val = UINT32_MAX;
-		if (restore[i].slot != SGIC_SLOT_ONES)
-			val = vm_entry_val(&get[restore[i].slot]);
-		put[i] = entry(restore[i].group, restore[i].attr, val);
-	}
-	CHECK_RET(vm_batch_all(to, true, put, nr_restore, NULL), 0);
-	free(save);
-	free(restore);
-	free(get);
-	free(put);
+	test_restore(device, state);
+	sgic_state_free(state);
+	sgic_device_free(device);
 }
 
 static struct vm *two_vcpus(void)

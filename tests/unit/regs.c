@@ -79,9 +79,12 @@ static void counts(void **state)
 	assert_null(sgic_shape_check(&shape));
 	/* 30 a vCPU; 633 of the distributor and its GICD_IIDR */
 	assert_int_equal(sgic_regs_count(&shape, SGIC_SAVE), 160 * 30 + 634);
-	/* the restore clears ICENABLER and ICACTIVER, of vCPUs and SPIs */
+	/*
+	 * the restore clears ICENABLER and ICACTIVER, of vCPUs and SPIs, and
+	 * GICR_CTLR
+	 */
 	assert_int_equal(sgic_regs_count(&shape, SGIC_RESTORE),
-			 160 * 32 + 634 + 2 * 8);
+			 160 * 33 + 634 + 2 * 8);
 
 	shape.lpis = false;
 	assert_int_equal(sgic_regs_count(&shape, SGIC_SAVE), 160 * 26 + 634);
@@ -384,6 +387,32 @@ static void check_order(const struct list *list, const struct order *order)
 		fail_msg("%s: the rule meets no register", order->why);
 }
 
+/*
+ * LPIs are disabled before all else that is a vCPU's. Takes these accesses off
+ * the list: to the other rules GICR_CTLR is where it gets its value.
+ */
+static void check_disables(const struct sgic_shape *shape, struct list *list)
+{
+	uint32_t vcpus = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < list->n; i++) {
+		const struct sgic_reg *reg = &list->regs[i];
+
+		if (reg->slot == SGIC_SLOT_ZERO) {
+			assert_int_equal(reg->group, GRP_REDIST);
+			assert_int_equal((uint32_t)reg->attr, 0);
+			assert_int_equal(reg->vcpu, vcpus++);
+			continue;
+		}
+		if (shape->lpis && sgic_reg_has_vcpu(reg))
+			assert_int_equal(reg->vcpu, vcpus - 1);
+		list->regs[n++] = *reg;
+	}
+	assert_int_equal(vcpus, shape->lpis ? shape->nr_vcpus : 0);
+	list->n = n;
+}
+
 static void check_shape(const struct sgic_shape *shape)
 {
 	struct list save, restore;
@@ -391,6 +420,7 @@ static void check_shape(const struct sgic_shape *shape)
 	assert_null(sgic_shape_check(shape));
 	save = expand(shape, SGIC_SAVE);
 	restore = expand(shape, SGIC_RESTORE);
+	check_disables(shape, &restore);
 	check_no_duplicates(&save);
 	check_no_duplicates(&restore);
 	check_slots(&save, &restore);
