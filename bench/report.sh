@@ -40,12 +40,12 @@ report_transfer() {
 	{
 		echo "Linux $(jq -r .kernel $transfer), instructions, 288 interrupts:"
 		echo
-		echo '| vCPUs | direction | registers | calls | one by one, M | batch, M | handlers alone, M | one by one ÷ batch | batch ÷ handlers |'
-		echo '| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |'
+		echo '| vCPUs | direction | registers | calls | one by one, M | batch, M | handlers alone, M | library, M | one by one ÷ batch | batch ÷ handlers | library ÷ batch |'
+		echo '| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |'
 		jq -r 'def m: if . == null then "" else . / 1e6 * 1000 | round / 1000 end;
 			def x(a; b): if a == null or b == null then "" else
 				a / b * 100 | round / 100 end;
-			.rows[] | "| \(.vcpus) | \(.direction) | \(.registers) | \(.calls_batch) | \(.one_by_one_insns | m) | \(.batch_insns | m) | \(.handlers_insns | m) | \(x(.one_by_one_insns; .batch_insns)) | \(x(.batch_insns; .handlers_insns)) |"' \
+			.rows[] | "| \(.vcpus) | \(.direction) | \(.registers) | \(.calls_batch) | \(.one_by_one_insns | m) | \(.batch_insns | m) | \(.handlers_insns | m) | \(.library_insns | m) | \(x(.one_by_one_insns; .batch_insns)) | \(x(.batch_insns; .handlers_insns)) | \(x(.library_insns; .batch_insns)) |"' \
 			$transfer
 		echo
 		jq -r '.one_register | select(.stock and .patched) |

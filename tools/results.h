@@ -25,6 +25,7 @@ struct result_row {
 	int64_t one_by_one_insns;
 	int64_t batch_insns;
 	int64_t handlers_insns;
+	int64_t library_insns;
 };
 
 /* The cost of one KVM_{GET,SET}_DEVICE_ATTR, on a kernel with batch or not */

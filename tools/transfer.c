@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include <linux/kvm.h>
+#include <swiftgic.h>
 
 #include "state.h"
 #include "swiftgic.h"
@@ -206,6 +207,67 @@ static int run_limit(struct transfer *t, struct vm *vm, bool write,
 	return EXIT_OK;
 }
 
+/* The library, on a VM whose ITS it is not told of: the same registers */
+static struct sgic_device *library_device(const struct vm *vm)
+{
+	const struct sgic_device_config config = {
+		.size = sizeof(config),
+		.gic_fd = vm->gic_fd,
+		.mpidrs = vm->mpidrs,
+		.nr_vcpus = vm->config.nr_vcpus,
+	};
+	struct sgic_device *device;
+	struct sgic_error error;
+
+	if (!sgic_device_new(&config, &device, &error))
+		return device;
+	failed(EXIT_FAILED, "the library: %s", error.message);
+	return NULL;
+}
+
+/* The second save into a state, as the second pass of a batch */
+static int library_save(struct transfer *t, const struct vm *vm,
+			struct sgic_state *state, int64_t *insns)
+{
+	struct sgic_device *device = library_device(vm);
+	struct sgic_error error;
+	uint64_t start = 0;
+	int ret = 0;
+
+	if (!device)
+		return EXIT_FAILED;
+	for (int pass = 0; !ret && pass < 2; pass++) {
+		start = now_ns();
+		ret = sgic_device_save(device, state, &error);
+	}
+	*insns = now_ns() - start;
+	sgic_device_free(device);
+	if (ret)
+		return failed(EXIT_FAILED, "the library: %s", error.message);
+	if (sgic_state_count(state) != t->nr_save)
+		return failed(EXIT_FAILED, "the library has %zu registers",
+			      sgic_state_count(state));
+	return EXIT_OK;
+}
+
+static int get_library(struct transfer *t, int64_t *insns)
+{
+	struct sgic_state *state = sgic_state_new();
+	struct sgic_value value;
+	size_t i;
+	int ret;
+
+	if (!state)
+		return failed(EXIT_FAILED, "out of memory");
+	ret = library_save(t, &t->source, state, insns);
+	for (i = 0; !ret && i < t->nr_save; i++) {
+		sgic_state_value(state, i, &value);
+		t->read[i] = value.val;
+	}
+	sgic_state_free(state);
+	return ret;
+}
+
 /* Checks */
 
 static int compare(const struct transfer *t, const char *what)
@@ -362,6 +424,13 @@ static int measure_get(struct transfer *t)
 	for (i = 0; i < t->nr_save; i++)
 		t->read[i] = vm_entry_val(&t->entries[i]);
 	ret = compare(t, "batched get");
+	if (ret)
+		return ret;
+
+	progress(t, "save, library");
+	ret = get_library(t, &row->library_insns);
+	if (!ret)
+		ret = compare(t, "library save");
 	if (ret || t->limit_fd < 0)
 		return ret;
 
@@ -424,6 +493,30 @@ static int put_batch_timed(struct transfer *t, struct vm *vm,
 	return time_batch(t, vm, true, row);
 }
 
+static int put_library_timed(struct transfer *t, struct vm *vm,
+			     struct result_row *row)
+{
+	struct sgic_device *device = library_device(vm);
+	struct sgic_state *state = sgic_state_new();
+	struct sgic_error error;
+	int64_t insns;
+	uint64_t start;
+	int ret = EXIT_FAILED;
+
+	if (device && state)
+		ret = library_save(t, &t->source, state, &insns);
+	if (!ret) {
+		start = now_ns();
+		if (sgic_device_restore(device, state, &error))
+			ret = failed(EXIT_FAILED, "the library: %s",
+				     error.message);
+		row->library_insns = now_ns() - start;
+	}
+	sgic_state_free(state);
+	sgic_device_free(device);
+	return ret;
+}
+
 /*
  * A VM that has run has a table of its MPIDRs on kernels that know one. A
  * batch brings its own; without either, GICD_IROUTER searches all vCPUs.
@@ -451,6 +544,9 @@ static int measure_put(struct transfer *t)
 	if (ret || !t->has_batch)
 		return ret;
 	ret = put_into_fresh_vm(t, row, put_batch_timed, "put, batched");
+	if (!ret)
+		ret = put_into_fresh_vm(t, row, put_library_timed,
+					"restore, library");
 	if (ret || t->limit_fd < 0)
 		return ret;
 	return put_into_fresh_vm(t, row, put_limit_timed,
