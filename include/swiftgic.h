@@ -185,7 +185,7 @@ int sgic_device_save(struct sgic_device *device, struct sgic_state *state,
  * vCPUs have to be out of KVM_RUN, and no device may raise an interrupt.
  *
  * Order (kernel documents arm-vgic-v3.rst and arm-vgic-its.rst): each ITS is
- * reset; distributor, redistributors and CPU interfaces, GICD_CTLR; then for
+ * reset; distributor, redistributors and CPU interfaces; then for
  * each ITS its registers, its tables, GITS_CTLR.
  *
  * A register that cannot be written does not keep the other registers of its

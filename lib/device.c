@@ -337,7 +337,8 @@ static int probe_vcpus(struct sgic_device *dev, entry_t *typers,
 		};
 	outcome = access_all(dev, dev->gic_fd, dev->max_batch, false, typers,
 			     2 * nr);
-	if (outcome.failed)
+	/* Before it is initialised, all registers are busy. */
+	if (outcome.failed && outcome.err != -EBUSY)
 		return fail_typer(dev, (outcome.failed - typers) / 2,
 				  outcome.err, error);
 	if (outcome.err)

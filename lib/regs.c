@@ -60,6 +60,10 @@ struct sgic_reg_desc {
  *   vCPU, which is chosen and sorted by the configuration
  *   (vgic_queue_irq_unlock()). KVM does not re-evaluate the priority or the
  *   affinity of an interrupt that is queued already.
+ * GICD_CTLR before these three: while the distributor is disabled KVM queues
+ *   no pending interrupt (vgic_target_oracle()), and user space's write to
+ *   GICD_CTLR queues none that is pending already. A guest that sleeps on one
+ *   would never wake.
  * Enable after all of these: an interrupt that is both enabled and pending is
  *   queued at once, and its vCPU kicked.
  * Line level before pending: the latch and the line are separate state, and
@@ -72,9 +76,7 @@ struct sgic_reg_desc {
  * ICC_CTLR_EL1 before ICC_BPR1_EL1 and the active priorities: its CBPR
  *   decides if BPR1 has storage of its own, its PRIbits how many active
  *   priority registers there are (set_gic_bpr1(), vgic_v3_max_apr_idx()).
- * Group enables after all that a CPU interface needs to deliver, and
- *   GICD_CTLR last of all: an interrupt that a device raises meanwhile stays
- *   pending until the state is whole.
+ * Group enables after all that a CPU interface needs to deliver.
  *
  * The ITSs follow (Linux, Documentation/virt/kvm/devices/arm-vgic-its.rst):
  * GITS_IIDR first: it selects the layout of the tables.
@@ -91,6 +93,7 @@ static const struct sgic_reg_desc dist_regs[] = {
 	{ "GICD_ICFGR#",	0x0c00, GRP_DIST, SPIS_2, 0 },
 	{ "GICD_IPRIORITYR#",	0x0400, GRP_DIST, SPIS_8, 0 },
 	{ "GICD_IROUTER#",	0x6000, GRP_DIST, SPIS_64, 0 },
+	{ "GICD_CTLR",		0x0000, GRP_DIST, ONE, 0 },
 	{ "LEVEL_INFO#",	0,	GRP_LEVEL, SPIS_1, 0 },
 	{ "GICD_ISPENDR#",	0x0200, GRP_DIST, SPIS_1, 0 },
 	{ "GICD_ISACTIVER#",	0x0300, GRP_DIST, SPIS_1, 0 },
@@ -131,10 +134,6 @@ static const struct sgic_reg_desc vcpu_regs[] = {
 	{ "ICH_AP1R#_EL2",   SYSREG(3, 4, 12,  9, 0), GRP_SYSREG, APRS, EL2 },
 	{ "ICH_LR#_EL2",     SYSREG(3, 4, 12, 12, 0), GRP_SYSREG, LRS, EL2 },
 	{ "ICH_HCR_EL2",     SYSREG(3, 4, 12, 11, 0), GRP_SYSREG, ONE, EL2 },
-};
-
-static const struct sgic_reg_desc last_regs[] = {
-	{ "GICD_CTLR",		0x0000, GRP_DIST, ONE, 0 },
 };
 
 static const struct sgic_reg_desc its_regs[] = {
@@ -275,7 +274,6 @@ size_t sgic_regs_count(const struct sgic_shape *shape, enum sgic_dir dir)
 	return count_rows(shape, dir, dist_regs, ARRAY_SIZE(dist_regs)) +
 	       count_rows(shape, dir, vcpu_regs, ARRAY_SIZE(vcpu_regs)) *
 		       shape->nr_vcpus +
-	       count_rows(shape, dir, last_regs, ARRAY_SIZE(last_regs)) +
 	       count_rows(shape, dir, its_regs, ARRAY_SIZE(its_regs)) *
 		       shape->nr_its;
 }
@@ -291,8 +289,6 @@ size_t sgic_regs_fill(const struct sgic_shape *shape, enum sgic_dir dir,
 	for (uint32_t vcpu = 0; vcpu < shape->nr_vcpus; vcpu++)
 		n += fill_rows(shape, dir, vcpu_regs, ARRAY_SIZE(vcpu_regs),
 			       vcpu, 0, &slot, regs + n);
-	n += fill_rows(shape, dir, last_regs, ARRAY_SIZE(last_regs), 0, 0,
-		       &slot, regs + n);
 	for (uint32_t its = 0; its < shape->nr_its; its++)
 		n += fill_rows(shape, dir, its_regs, ARRAY_SIZE(its_regs), 0,
 			       its, &slot, regs + n);

@@ -491,8 +491,11 @@ static void *watchdog_thread(void *arg)
 	unsigned int seconds = test_timeout_s * test_long *
 			       (has_lockdep() ? 10 : 1);
 	const struct timespec timeout = { .tv_sec = seconds };
+	sigset_t all;
 
 	(void)arg;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	nanosleep(&timeout, NULL);
 	printf("Bail out! No end after %u seconds\n", seconds);
 	fflush(stdout);

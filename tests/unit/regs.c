@@ -278,8 +278,16 @@ static const struct order {
 } orders[] = {
 	{ "the revision before what it decides on", ANYWHERE,
 	  DIST(0x8, 0x8), { 0, 0, UINT32_MAX } },
-	{ "all else before the distributor is enabled", ANYWHERE,
-	  { 0, 0, UINT32_MAX }, DIST(0, 0) },
+	{ "the distributor is enabled before levels", ANYWHERE,
+	  DIST(0, 0), { GRP_LEVEL, 0, UINT32_MAX } },
+	{ "the distributor is enabled before pending SPIs", ANYWHERE,
+	  DIST(0, 0), DIST(0x200, 0x27f) },
+	{ "the distributor is enabled before active SPIs", ANYWHERE,
+	  DIST(0, 0), DIST(0x300, 0x37f) },
+	{ "the distributor is enabled before enabled SPIs", ANYWHERE,
+	  DIST(0, 0), DIST(0x100, 0x17f) },
+	{ "the distributor is enabled before all of a vCPU", ANYWHERE,
+	  DIST(0, 0), { GRP_REDIST, 0, UINT32_MAX } },
 
 	{ "clear enables before setting them", SAME_WORD,
 	  DIST(0x180, 0x1ff), DIST(0x100, 0x17f) },
