@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * Case level-forgotten: a guest that sleeps at the save, and has an interrupt
- * whose line is high then or thereafter, wakes after the restore.
+ * Case level-forgotten: a guest that sleeps at the save wakes after the restore
+ * by what is pending then or thereafter: a line that is high, a timer, an LPI.
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/time.h>
-#include <signal.h>
 #include <time.h>
 
 #include "harness.h"
+#include "its.h"
 
 #define TIMER_INTID 27
 #define PPI_INTID   23
@@ -46,6 +47,7 @@ extern const char sleeper[], sleeper_end[];
 struct sleeper {
 	struct vm *vm;
 	struct kvm_run *run;
+	size_t run_bytes;
 };
 
 static void ignore_signal(int sig)
@@ -115,32 +117,44 @@ static struct sleeper sleeper_vm(void)
 	const struct vm_config config = {
 		.nr_vcpus = 1,
 		.nr_irqs = 64,
-		.ram_bytes = 1 << 16,
+		.ram_bytes = its_ram_bytes(1),
+		.its = true,
 	};
 	struct sleeper guest = { .vm = batch_vm(&config) };
-	int size = ioctl(guest.vm->kvm_fd, KVM_GET_VCPU_MMAP_SIZE, 0);
 
-	guest.run = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
-			 guest.vm->vcpu_fds[0], 0);
+	guest.run_bytes = ioctl(guest.vm->kvm_fd, KVM_GET_VCPU_MMAP_SIZE, 0);
+	guest.run = mmap(NULL, guest.run_bytes, PROT_READ | PROT_WRITE,
+			 MAP_SHARED, guest.vm->vcpu_fds[0], 0);
 	REQUIRE(guest.run != MAP_FAILED, "mapping kvm_run: %s",
 		strerror(errno));
 	return guest;
 }
 
-/*
- * What the guest puts in the letterbox; or -1, if it does nothing for some
- * time, and so sleeps, or has been told that it may.
- */
-static int64_t run(const struct sleeper *guest, unsigned int seconds)
+static void destroy(struct sleeper *guest)
 {
-	time_t end = time(NULL) + seconds;
+	munmap(guest->run, guest->run_bytes);
+	test_vm_destroy(guest->vm);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
+}
+
+/* What the guest puts in the letterbox; or -1, if nothing for that long */
+static int64_t run(const struct sleeper *guest, unsigned int ms)
+{
+	uint64_t end = now_ms() + ms;
 	uint32_t letter;
 	int ret;
 
 	tick(true);
 	do {
 		ret = ioctl(guest->vm->vcpu_fds[0], KVM_RUN, 0) ? -errno : 0;
-	} while (ret == -EINTR && time(NULL) < end);
+	} while (ret == -EINTR && now_ms() < end);
 	tick(false);
 	if (ret == -EINTR)
 		return -1;
@@ -178,15 +192,14 @@ static struct sleeper fall_asleep(uint64_t ticks)
 	CHECK_RET(vm_set(vm, SYSREGS, vcpu_attr(vm, 0, ICC_PMR_EL1), 0xf8), 0);
 	CHECK_RET(vm_set(vm, SYSREGS, vcpu_attr(vm, 0, ICC_IGRPEN1_EL1), 1), 0);
 
-	REQUIRE(run(&guest, 20) == ASLEEP, "the guest does not start");
+	REQUIRE(run(&guest, 20000) == ASLEEP, "the guest does not start");
 	/* The write ends with the next entry. */
 	vm_run_once(vm, 0);
 	return guest;
 }
 
 /* Saved here, restored in another VM, the guest wakes, and says by what. */
-static void check_wakes(const struct sleeper *from, uint32_t intid,
-			uint32_t flags)
+static void check_wakes(struct sleeper *from, uint32_t intid, uint32_t flags)
 {
 	struct sleeper to = sleeper_vm();
 	struct sgic_device *source = test_device(from->vm, flags);
@@ -197,13 +210,13 @@ static void check_wakes(const struct sleeper *from, uint32_t intid,
 	memcpy(to.vm->ram, from->vm->ram, from->vm->config.ram_bytes);
 	copy_vcpu(to.vm, from->vm);
 	test_restore(target, state);
-	letter = run(&to, 20);
+	letter = run(&to, 20000);
 	CHECK(letter == intid, "the letter is %lld", (long long)letter);
 	sgic_state_free(state);
 	sgic_device_free(source);
 	sgic_device_free(target);
-	test_vm_destroy(to.vm);
-	test_vm_destroy(from->vm);
+	destroy(&to);
+	destroy(from);
 }
 
 static uint64_t ticks_of_ms(unsigned int ms)
@@ -222,7 +235,7 @@ static void timer(void)
 
 	for (uint32_t flags = 0; flags < 2; flags++) {
 		guest = fall_asleep(ticks_of_ms(4000));
-		CHECK(run(&guest, 1) == -1, "it does not sleep");
+		CHECK(run(&guest, 300) == -1, "it does not sleep");
 		check_wakes(&guest, TIMER_INTID, flags);
 
 		guest = fall_asleep(ticks_of_ms(200));
@@ -250,7 +263,7 @@ static void line(uint32_t type, uint32_t intid)
 
 	for (uint32_t flags = 0; flags < 2; flags++) {
 		guest = fall_asleep(0);
-		CHECK(run(&guest, 1) == -1, "it does not sleep");
+		CHECK(run(&guest, 300) == -1, "it does not sleep");
 		raise_line(guest.vm, type, intid);
 		check_wakes(&guest, intid, flags);
 	}
@@ -266,6 +279,21 @@ static void spi(void)
 	line(KVM_ARM_IRQ_TYPE_SPI, SPI_INTID);
 }
 
+static void lpi(void)
+{
+	struct sleeper guest;
+	struct its its;
+
+	for (uint32_t flags = 0; flags < 2; flags++) {
+		guest = fall_asleep(0);
+		REQUIRE_RET(its_start(&its, guest.vm, 1), 0);
+		REQUIRE_RET(its_map(&its), 0);
+		CHECK(run(&guest, 300) == -1, "it does not sleep");
+		CHECK(its_signal(guest.vm, 0) == 1, "not injected");
+		check_wakes(&guest, ITS_FIRST_LPI, flags);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
@@ -273,6 +301,7 @@ int main(int argc, char **argv)
 		  timer },
 		{ "so does one that sleeps on a PPI whose line is high", ppi },
 		{ "so does one that sleeps on an SPI whose line is high", spi },
+		{ "so does one that sleeps on an LPI that is pending", lpi },
 	};
 
 	return run_tests(argc, argv, tests, ARRAY_SIZE(tests));
