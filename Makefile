@@ -104,6 +104,7 @@ build/arm64/tests/kvm/%: build/arm64/tests/kvm/%.o \
 
 # What a test puts itself in the place of
 build/tests/unit/device: WRAP := -Wl,--wrap=ioctl,--wrap=malloc,--wrap=calloc
+build/tests/unit/snapshot: WRAP := -Wl,--wrap=malloc,--wrap=calloc
 build/tests/unit/%: build/unit/tests/unit/%.o build/unit/lib.a
 	$(call quiet,LD) gcc $(SAN) $(WRAP) $^ -lcmocka -lcjson -lz -o $@
 

@@ -290,7 +290,8 @@ static int get_header(const uint8_t *buf, size_t size, struct sgic_shape *shape,
 	flags = get(buf + AT_FLAGS, 4);
 	if (flags & ~(FLAG_LPIS | FLAG_EL2))
 		return fail(error, -EPROTONOSUPPORT,
-			    "the snapshot has unknown flags: %#x", flags);
+			    "the snapshot has unknown flags: %#x",
+			    flags & ~(FLAG_LPIS | FLAG_EL2));
 	*shape = (struct sgic_shape){
 		.nr_vcpus = get(buf + AT_VCPUS, 2),
 		.nr_irqs = get(buf + AT_IRQS, 2),
