@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 
-.PHONY: help run test test-all inject report export check format tools deps update clean binaries
+.PHONY: help run test test-all fuzz inject report export check format tools deps update clean binaries
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make run     build what is missing, measure moving VGIC state, print the table'
 	@echo 'make test    unit tests, a model, then the kernel tests on 6.12 and 6.1'
 	@echo 'make test-all  on every kernel, with the kernel checks and selftests, too: hours'
+	@echo 'make fuzz [SECONDS=600]  the reader of snapshots, with libFuzzer'
 	@echo 'make inject  measure LPI injection, stock and patched 6.1, 6.12 and 7.x'
 	@echo 'make report  draw the plots and write the tables of the last make run'
 	@echo 'make export  write the series as mails for git am: build/export/'
@@ -19,6 +20,10 @@ help:
 
 run test test-all inject: tools
 	@lab/$@.sh
+
+SECONDS := 600
+fuzz: tools
+	@tests/fuzz/run.sh --seconds $(SECONDS)
 
 report:
 	@bench/report.sh
@@ -68,7 +73,8 @@ host_lib := $(patsubst %.c,build/host/%.o,$(filter-out $(arm64_only),$(common)))
 unit_lib := $(host_lib:build/host/%=build/unit/%)
 
 binaries: build/arm64/init build/arm64/swiftgic build/host/swiftgic \
-	$(kvm_tests:%.c=build/arm64/%) $(unit_tests:%.c=build/%)
+	$(kvm_tests:%.c=build/arm64/%) $(unit_tests:%.c=build/%) \
+	build/tests/fuzz/snapshot
 
 quiet = @echo '  $1 $@' && mkdir -p $(@D) &&
 
@@ -107,6 +113,11 @@ build/tests/unit/device: WRAP := -Wl,--wrap=ioctl,--wrap=malloc,--wrap=calloc
 build/tests/unit/snapshot: WRAP := -Wl,--wrap=malloc,--wrap=calloc
 build/tests/unit/%: build/unit/tests/unit/%.o build/unit/lib.a
 	$(call quiet,LD) gcc $(SAN) $(WRAP) $^ -lcmocka -lcjson -lz -o $@
+
+# By clang, which has libFuzzer.
+FUZZ := -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
+build/tests/fuzz/%: tests/fuzz/%.c $(wildcard lib/*.[ch] include/*.h)
+	$(call quiet,LD) clang $(WARN) $(INC) $(FUZZ) $(filter %.c,$^) -lz -o $@
 
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)

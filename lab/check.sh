@@ -22,7 +22,7 @@ for f in "${files[@]}"; do
 	*) [[ ${first:-} != '#!'*sh ]] || scripts+=("$f") ;;
 	esac
 	case $f in
-	*.md | *.patch | *.sgic | LICENSES/*) continue ;;
+	*.md | *.patch | *.sgic | tests/fuzz/corpus/* | LICENSES/*) continue ;;
 	esac
 	head -n 3 "$f" | grep -q 'SPDX-License-Identifier: ' || {
 		say "$f: no SPDX-License-Identifier"

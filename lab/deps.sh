@@ -17,7 +17,7 @@ packages=(
 	qemu-system-arm cpio jq
 	# checks and unit tests
 	libcmocka-dev libcjson-dev zlib1g-dev shellcheck clang-format spin
-	sparse git
+	sparse git clang libclang-rt-dev
 )
 
 sysroot=$cache/sysroot

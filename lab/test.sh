@@ -75,6 +75,8 @@ for source in tests/model/*.sh; do
 	try "model-$(basename "$source" .sh)" "$source"
 done
 
+try fuzz-snapshot tests/fuzz/run.sh
+
 for version in ${KERNELS:-6.12 6.1}; do
 	kernel=$(lab/kernel.sh "$version" patched)
 	for name in apply export; do
