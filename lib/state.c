@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "internal.h"
+#include "vgic.h"
 
-/* KVM_DEV_ARM_VGIC_GRP_*: fixed by the ABI, and needed on any host. */
-#define GRP_DIST   1
-#define GRP_REDIST 5
-#define GRP_LEVEL  7
+#define GRP_DIST   KVM_DEV_ARM_VGIC_GRP_DIST_REGS
+#define GRP_REDIST KVM_DEV_ARM_VGIC_GRP_REDIST_REGS
+#define GRP_LEVEL  KVM_DEV_ARM_VGIC_GRP_LEVEL_INFO
 
 /*
  * Of interrupt 0; GICv3 spec (IHI 0069) 12.8. Those of the private interrupts
