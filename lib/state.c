@@ -332,8 +332,8 @@ int sgic_state_compare(const struct sgic_state *a, const struct sgic_state *b,
 	int differ = 0, ret;
 
 	if (!sgic_shape_equal(&a->shape, &b->shape))
-		return sgic_fail_shape(error, &a->shape, "one state", &b->shape,
-				       "the other");
+		return sgic_fail_shape(error, &a->shape, "the first state",
+				       &b->shape, "the second");
 	for (size_t i = 0; i < a->nr; i++) {
 		if (a->values[i] == b->values[i])
 			continue;

@@ -313,8 +313,8 @@ static void other_shapes(void **unused)
 
 	(void)unused;
 	shape.nr_vcpus = 1;
-	other_shape(shape, "one state has 2 vCPUs, 64 interrupts",
-		    "the other has 1 vCPU, 64");
+	other_shape(shape, "the first state has 2 vCPUs, 64 interrupts",
+		    "the second has 1 vCPU, 64");
 	shape = machines[2].shape;
 	shape.nr_irqs = 96;
 	other_shape(shape, "64 interrupts, 6 priority bits, LPIs, 1 ITS",
@@ -337,8 +337,8 @@ static void other_shapes(void **unused)
 	other_shape(shape, "EL2 with 4 list registers", "1 ITS");
 	shape = machines[2].shape;
 	shape.mpidrs = mpidrs;
-	other_shape(shape, "vCPU 1 has MPIDR 0x1 in one state",
-		    "0x10000 in the other");
+	other_shape(shape, "vCPU 1 has MPIDR 0x1 in the first state",
+		    "0x10000 in the second");
 }
 
 /* Without EL2 the list registers are not there to be counted. */
