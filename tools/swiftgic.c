@@ -12,6 +12,8 @@ static const struct command {
 	{ "bench", cmd_bench,
 	  "measure moving VGIC state, one by one and batched" },
 	{ "inject", cmd_inject, "measure injecting LPIs" },
+	{ "show", cmd_show, "print a snapshot" },
+	{ "diff", cmd_diff, "compare two snapshots" },
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -29,7 +31,7 @@ static void usage(FILE *f)
 		"  --version  the version\n"
 		"\n"
 		"exit status: 0 all well, 1 a check or a target failed, 2 wrong usage,\n"
-		"3 this host cannot (no KVM, no VGICv3)\n");
+		"3 this host cannot (no KVM, no VGICv3); those of diff are diff's\n");
 }
 
 /* A table that nobody could read is no success. */

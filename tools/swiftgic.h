@@ -4,7 +4,7 @@
 
 #define SWIFTGIC_VERSION "0.1"
 
-/* Exit statuses of every subcommand */
+/* Exit statuses of every subcommand but diff, whose are diff's */
 enum {
 	EXIT_OK = 0,
 	EXIT_FAILED = 1, /* a check or a target failed */
@@ -13,6 +13,8 @@ enum {
 };
 
 int cmd_bench(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
 int cmd_inject(int argc, char **argv);
+int cmd_show(int argc, char **argv);
 
 #endif
