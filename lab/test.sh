@@ -75,6 +75,7 @@ for source in tests/model/*.sh; do
 	try "model-$(basename "$source" .sh)" "$source"
 done
 
+try format-snapshot tests/snapshot.sh
 try fuzz-snapshot tests/fuzz/run.sh
 
 for version in ${KERNELS:-6.12 6.1}; do

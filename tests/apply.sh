@@ -4,6 +4,7 @@
 # kernel/apply, on copies of what it touches in a pristine kernel tree: TAP.
 
 set -euo pipefail
+. "${0%/*}/tap.sh"
 apply=$(cd "${BASH_SOURCE[0]%/*}/../kernel" && pwd)/apply
 if [[ ! -e ${1:-}/Makefile ]]; then
 	echo "1..0 # SKIP no kernel tree ${1:-}"
@@ -11,21 +12,7 @@ if [[ ! -e ${1:-}/Makefile ]]; then
 fi
 pristine=$1
 
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-echo 1..7
-n=0 bad=0
-# rule TEXT COMMAND...
-rule() {
-	n=$((n + 1))
-	if "${@:2}" >"$tmp/out" 2>&1; then
-		echo "ok $n - $1"
-	else
-		echo "not ok $n - $1"
-		sed 's/^/# /' "$tmp/out"
-		bad=1
-	fi
-}
+plan 7
 
 fresh() {
 	rm -rf "$tmp/tree"

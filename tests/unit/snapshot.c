@@ -928,30 +928,57 @@ static void file_errors(void **unused)
 	sgic_state_free(state);
 }
 
+static int write_file(const char *dir, const char *name,
+		      const struct sgic_state *state)
+{
+	struct sgic_error error = { .err = 0 };
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s.sgic", dir, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+	if (fd < 0) {
+		perror(path);
+		return 1;
+	}
+	if (sgic_state_write(state, fd, &error))
+		fprintf(stderr, "%s: %s\n", path, error.message);
+	return close(fd) || error.err;
+}
+
+static void flip(struct sgic_state *state, const char *name, uint64_t bits)
+{
+	char buf[64];
+
+	for (size_t i = 0; i < state->nr; i++) {
+		sgic_reg_name(&state->regs[i], buf, sizeof(buf));
+		if (!strcmp(buf, name))
+			state->values[i] ^= bits;
+	}
+}
+
+/* Each machine, and "its" with changes that tests/show.sh knows */
 static int write_machines(const char *dir)
 {
-	int failed = 0;
+	struct sgic_state *state = sgic_state_new();
+	int failed = !state;
 
-	for (size_t m = 0; m < ARRAY_SIZE(machines); m++) {
-		struct sgic_state *state = sgic_state_new();
-		struct sgic_error error;
-		char path[256];
-		int fd;
-
-		snprintf(path, sizeof(path), "%s/%s.sgic", dir,
-			 machines[m].name);
-		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-		if (!state || sgic_state_shape(state, &machines[m].shape))
-			return 1;
+	for (size_t m = 0; !failed && m < ARRAY_SIZE(machines); m++) {
+		failed = sgic_state_shape(state, &machines[m].shape);
+		if (failed)
+			break;
 		fill_values(state, m);
-		if (sgic_state_write(state, fd, &error)) {
-			fprintf(stderr, "%s: %s\n", path, error.message);
-			failed = 1;
-		}
-		if (close(fd))
-			failed = 1;
-		sgic_state_free(state);
+		failed = write_file(dir, machines[m].name, state);
+		if (failed || strcmp(machines[m].name, "its"))
+			continue;
+		flip(state, "GICD_ISENABLER1", 1U << (40 - 32));
+		flip(state, "GICD_IROUTER33[63:32]", 0x80);
+		flip(state, "GICR_IPRIORITYR6 (vCPU 1)", 0xffU << 24);
+		flip(state, "ICC_PMR_EL1 (vCPU 2)", 1ULL << 63);
+		flip(state, "GITS_CTLR (ITS 1)", 1);
+		failed = write_file(dir, "its-changed", state);
 	}
+	sgic_state_free(state);
 	return failed;
 }
 

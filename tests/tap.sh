@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+# Sourced by the tests that are scripts: TAP. They begin with "plan N" and end
+# with "exit $bad"; $tmp is a folder that goes with them.
+# shellcheck shell=bash disable=SC2034
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+n=0 bad=0
+
+plan() {
+	echo "1..$1"
+}
+
+# rule TEXT COMMAND...
+rule() {
+	n=$((n + 1))
+	if "${@:2}" >"$tmp/out" 2>&1; then
+		echo "ok $n - $1"
+	else
+		echo "not ok $n - $1"
+		sed 's/^/# /' "$tmp/out"
+		bad=1
+	fi
+}
