@@ -3,7 +3,9 @@
 # usage: tests/fuzz/run.sh [--seconds N]
 # Fuzzes the reader of snapshots for N seconds (15), from the corpus in the tree:
 # TAP. What it finds new is in build/fuzz/corpus, an input that fails in
-# build/fuzz; build/tests/fuzz/snapshot FILE runs it alone.
+# build/fuzz; build/tests/fuzz/snapshot FILE runs it alone. The corpus is the
+# least that reaches every edge which has been: in an empty folder NEW,
+#   build/tests/fuzz/snapshot -merge=1 -use_counters=0 NEW CORPUS...
 
 set -euo pipefail
 . "${0%/*}/../../lab/lib.sh"
