@@ -426,14 +426,14 @@ static int new_state(struct sgic_state **state, const struct sgic_shape *shape,
 	return ret;
 }
 
-static void swap(struct sgic_state *a, struct sgic_state *b)
+/* What @from holds, which is freed */
+static void take(struct sgic_state *state, struct sgic_state *from)
 {
-	struct sgic_state tmp = *a;
-
-	*a = *b;
-	*b = tmp;
-	a->shape.mpidrs = a->mpidrs;
-	b->shape.mpidrs = b->mpidrs;
+	free(state->regs);
+	free(state->values);
+	*state = *from;
+	state->shape.mpidrs = state->mpidrs;
+	free(from);
 }
 
 int sgic_state_load(struct sgic_state *state, const void *buf, size_t size,
@@ -473,8 +473,7 @@ int sgic_state_load(struct sgic_state *state, const void *buf, size_t size,
 	ret = new_state(&loaded, &shape, p, end, error);
 	if (ret)
 		return ret;
-	swap(state, loaded);
-	sgic_state_free(loaded);
+	take(state, loaded);
 	return 0;
 }
 
