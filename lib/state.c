@@ -91,6 +91,7 @@ int sgic_state_shape(struct sgic_state *state, const struct sgic_shape *shape)
 
 /* Shapes */
 
+/* 0 without EL2; with it there is one at least */
 static uint32_t list_registers(const struct sgic_shape *shape)
 {
 	return shape->el2 ? shape->nr_lrs : 0;
@@ -101,8 +102,7 @@ static bool kind_equal(const struct sgic_shape *a, const struct sgic_shape *b)
 {
 	return a->nr_vcpus == b->nr_vcpus && a->nr_irqs == b->nr_irqs &&
 	       a->nr_its == b->nr_its && a->pri_bits == b->pri_bits &&
-	       a->lpis == b->lpis && a->el2 == b->el2 &&
-	       list_registers(a) == list_registers(b);
+	       a->lpis == b->lpis && list_registers(a) == list_registers(b);
 }
 
 bool sgic_shape_equal(const struct sgic_shape *a, const struct sgic_shape *b)

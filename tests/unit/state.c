@@ -335,6 +335,9 @@ static void other_shapes(void **unused)
 	shape = machines[2].shape;
 	shape.el2 = false;
 	other_shape(shape, "EL2 with 4 list registers", "1 ITS");
+	shape = machines[0].shape;
+	shape.lpis = true;
+	assert_false(sgic_shape_equal(&shape, &machines[0].shape));
 	shape = machines[2].shape;
 	shape.mpidrs = mpidrs;
 	other_shape(shape, "vCPU 1 has MPIDR 0x1 in the first state",
