@@ -15,9 +15,10 @@
 
 #include "swiftgic.h"
 
-#define HEADER	32
-#define AT_SIZE 12
-#define AT_CRC	28
+#define HEADER	   32
+#define AT_SIZE	   12
+#define AT_MACHINE 16
+#define AT_CRC	   28
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
@@ -143,11 +144,14 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
 			       unsigned int seed)
 {
 	static const uint8_t start[AT_SIZE] = "\x89SGIC\r\n\x1a\1\0\0";
-	size_t from = 0;
+	size_t from = seed % 4 == 1 && size > HEADER ? HEADER : 0;
 
-	if (seed % 4 == 1 && size > HEADER)
-		from = HEADER; /* the rest alone */
-	size = from + LLVMFuzzerMutate(data + from, size - from, max - from);
+	if (seed % 4 == 2 && size >= HEADER) /* the machine alone */
+		LLVMFuzzerMutate(data + AT_MACHINE, AT_CRC - AT_MACHINE,
+				 AT_CRC - AT_MACHINE);
+	else
+		size = from +
+		       LLVMFuzzerMutate(data + from, size - from, max - from);
 	if (seed % 8 == 0 || size < HEADER + 4)
 		return size;
 	memcpy(data, start, sizeof(start));
