@@ -368,8 +368,10 @@ int sgic_state_load(struct sgic_state *state, const void *buf, size_t size,
 /**
  * sgic_state_write() - write a snapshot to a file descriptor, at its offset
  *
- * Return: 0; -EINVAL if the state is empty; what write() fails with, when a
- * part of the snapshot may have been written.
+ * Goes on after a short write or an interruption.
+ *
+ * Return: 0; -EINVAL if the state is empty; -ENOMEM; what write() fails with,
+ * when a part of the snapshot may have been written.
  */
 int sgic_state_write(const struct sgic_state *state, int fd,
 		     struct sgic_error *error);
@@ -378,9 +380,11 @@ int sgic_state_write(const struct sgic_state *state, int fd,
  * sgic_state_read() - read a snapshot from a file descriptor
  *
  * Reads the snapshot's bytes and not one more, so that a snapshot can stand
- * in a longer stream.
+ * in a longer stream. Goes on after a short read or an interruption, and
+ * allocates nothing before the length has been checked.
  *
- * Return: as sgic_state_load(), or what read() fails with.
+ * Return: as sgic_state_load(), with -ENODATA if the file ends too early; or
+ * what read() fails with. A part of the file may have been read.
  */
 int sgic_state_read(struct sgic_state *state, int fd, struct sgic_error *error);
 

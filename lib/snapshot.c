@@ -26,6 +26,8 @@
 #define COLUMN_SIZE 12 /* of a column's head */
 #define CRC_SIZE    4
 
+#define MAX_COLUMNS 64 /* more than the register table has rows */
+
 /*
  * Four times as much as the largest machine's snapshot: what a reader takes
  * at a header's word. Registers that it does not know may be in it.
@@ -62,6 +64,11 @@ struct column {
 	size_t stride;
 	uint32_t step;
 	uint32_t width;
+};
+
+struct columns {
+	struct column at[MAX_COLUMNS];
+	size_t nr;
 };
 
 /* Little-endian integers, whatever the host and the alignment */
@@ -132,6 +139,35 @@ static bool next_column(const struct sgic_state *state, size_t *i,
 	return true;
 }
 
+/* Scope, group, attribute */
+static bool comes_before(const struct column *a, const struct column *b)
+{
+	if (a->scope != b->scope)
+		return a->scope < b->scope;
+	if (a->reg->group != b->reg->group)
+		return a->reg->group < b->reg->group;
+	return (uint32_t)a->reg->attr < (uint32_t)b->reg->attr;
+}
+
+/*
+ * All columns of @state, in an order that is the format's own: that of a
+ * restore may have to change.
+ */
+static void find_columns(const struct sgic_state *state,
+			 struct columns *columns)
+{
+	struct column column;
+	size_t i = 0, at;
+
+	columns->nr = 0;
+	while (columns->nr < MAX_COLUMNS && next_column(state, &i, &column)) {
+		at = columns->nr++;
+		for (; at && comes_before(&column, &columns->at[at - 1]); at--)
+			columns->at[at] = columns->at[at - 1];
+		columns->at[at] = column;
+	}
+}
+
 static size_t column_values(const struct column *column)
 {
 	return (size_t)column->owners * column->words * column->width;
@@ -174,14 +210,15 @@ static void get_column_values(const uint8_t *p, const struct column *column,
 
 size_t sgic_state_size(const struct sgic_state *state)
 {
-	struct column column;
-	size_t i = 0, size;
+	struct columns columns;
+	size_t size;
 
 	if (!state->nr)
 		return 0;
 	size = HEADER_SIZE + 8 * state->shape.nr_vcpus + CRC_SIZE;
-	while (next_column(state, &i, &column))
-		size += COLUMN_SIZE + column_values(&column);
+	find_columns(state, &columns);
+	for (size_t i = 0; i < columns.nr; i++)
+		size += COLUMN_SIZE + column_values(&columns.at[i]);
 	return size;
 }
 
@@ -204,8 +241,8 @@ static void put_header(uint8_t *buf, const struct sgic_shape *shape,
 int sgic_state_store(const struct sgic_state *state, void *buf, size_t size,
 		     struct sgic_error *error)
 {
-	size_t need = sgic_state_size(state), i = 0;
-	struct column column;
+	size_t need = sgic_state_size(state);
+	struct columns columns;
 	uint8_t *p = buf;
 
 	if (!need)
@@ -219,9 +256,10 @@ int sgic_state_store(const struct sgic_state *state, void *buf, size_t size,
 	p += HEADER_SIZE;
 	for (uint32_t v = 0; v < state->shape.nr_vcpus; v++)
 		p = put(p, state->mpidrs[v], 8);
-	while (next_column(state, &i, &column)) {
-		p = put_column_head(p, &column);
-		p = put_column_values(p, &column, state);
+	find_columns(state, &columns);
+	for (size_t i = 0; i < columns.nr; i++) {
+		p = put_column_head(p, &columns.at[i]);
+		p = put_column_values(p, &columns.at[i], state);
 	}
 	put(p, checksum(buf, need - CRC_SIZE), 4);
 	return 0;
@@ -322,26 +360,24 @@ static int get_header(const uint8_t *buf, size_t size, struct sgic_shape *shape,
 }
 
 /* Is there a register of that identity, wherever it should stand? */
-static const struct sgic_reg *find_register(const struct sgic_state *state,
+static const struct sgic_reg *find_register(const struct columns *columns,
 					    const uint8_t *head)
 {
-	struct column column;
-	size_t i = 0;
+	for (size_t i = 0; i < columns->nr; i++) {
+		const struct column *column = &columns->at[i];
+		uint32_t off = get(head + 4, 4) - (uint32_t)column->reg->attr;
 
-	while (next_column(state, &i, &column)) {
-		uint32_t off = get(head + 4, 4) - (uint32_t)column.reg->attr;
-
-		if (column.reg->group == get(head, 2) &&
-		    column.scope == get(head + 11, 1) &&
-		    (!off || (column.step && !(off % column.step) &&
-			      off / column.step < column.words)))
-			return column.reg;
+		if (column->reg->group == get(head, 2) &&
+		    column->scope == get(head + 11, 1) &&
+		    (!off || (column->step && !(off % column->step) &&
+			      off / column->step < column->words)))
+			return column->reg;
 	}
 	return NULL;
 }
 
 /* @head is not @expected's, or that is NULL: say what is wrong with it. */
-static int wrong_column(const struct sgic_state *state,
+static int wrong_column(const struct columns *columns,
 			const struct column *expected, const uint8_t *head,
 			struct sgic_error *error)
 {
@@ -350,7 +386,7 @@ static int wrong_column(const struct sgic_state *state,
 		"a vCPU",
 		"an ITS",
 	};
-	const struct sgic_reg *known = find_register(state, head);
+	const struct sgic_reg *known = find_register(columns, head);
 	uint32_t scope = get(head + 11, 1);
 	int ret;
 
@@ -376,27 +412,29 @@ static int get_columns(const uint8_t *p, const uint8_t *end,
 		       struct sgic_state *state, struct sgic_error *error)
 {
 	uint8_t head[COLUMN_SIZE];
-	struct column column;
-	size_t i = 0;
+	struct columns columns;
 
-	while (next_column(state, &i, &column)) {
+	find_columns(state, &columns);
+	for (size_t i = 0; i < columns.nr; i++) {
+		const struct column *column = &columns.at[i];
+
 		if (end - p < COLUMN_SIZE)
 			return sgic_fail_reg(error, SGIC_STEP_FORMAT, -EBADMSG,
-					     column.reg,
+					     column->reg,
 					     "the snapshot ends before");
-		put_column_head(head, &column);
+		put_column_head(head, column);
 		if (memcmp(p, head, COLUMN_SIZE))
-			return wrong_column(state, &column, p, error);
+			return wrong_column(&columns, column, p, error);
 		p += COLUMN_SIZE;
-		if ((size_t)(end - p) < column_values(&column))
+		if ((size_t)(end - p) < column_values(column))
 			return sgic_fail_reg(error, SGIC_STEP_FORMAT, -EBADMSG,
-					     column.reg,
+					     column->reg,
 					     "the snapshot ends in");
-		get_column_values(p, &column, state);
-		p += column_values(&column);
+		get_column_values(p, column, state);
+		p += column_values(column);
 	}
 	if (end - p >= COLUMN_SIZE)
-		return wrong_column(state, NULL, p, error);
+		return wrong_column(&columns, NULL, p, error);
 	if (p != end)
 		return fail(
 			error, -EBADMSG,

@@ -103,7 +103,7 @@ changes() {
 			GITS_CTLR (ITS 1)              A -> B
 			interrupts
 			INTID 27 (vCPU 1) priority A -> B
-			INTID 33 target 167.67.64.125 -> 39.67.64.125
+			INTID 33 target 166.236.188.139 -> 38.236.188.139
 			INTID 40 enabled no -> yes
 		END
 	)
@@ -114,7 +114,7 @@ json_changes() {
 		.registers[3] == {
 			"name": "ICC_PMR_EL1 (vCPU 2)", "group": 6,
 			"attr": "0xffffffff0000c230", "vcpu": 2, "its": null,
-			"a": "0xf843aeaf14077737", "b": "0x7843aeaf14077737"
+			"a": "0x8bec648ccb1339a4", "b": "0x0bec648ccb1339a4"
 		} and .interrupts[2] == {
 			"intid": 40, "vcpu": null,
 			"enabled": { "a": false, "b": true }
@@ -178,15 +178,15 @@ rule 'and what EL2 has' prints 0 ', EL2 with 4 list registers$' \
 	"$swiftgic" show nested.sgic
 rule 'and the ITSs' prints 0 '^  1 on      0x[0-9a-f]\{16\} ' \
 	"$swiftgic" show its.sgic
-rule 'and the vCPUs' prints 0 '^    0 18.52.86.120    0xa9 on     on     off ' \
+rule 'and the vCPUs' prints 0 '^    0 18.52.86.120    0xbc on     on     on ' \
 	"$swiftgic" show its.sgic
 rule 'one vCPU has its registers' prints 0 \
-	'^ICC_PMR_EL1 (vCPU 1)           0xa4d7dc6e0c780e8d$' \
+	'^ICC_PMR_EL1 (vCPU 1)           0xe42c26e57a57af50$' \
 	"$swiftgic" show --vcpu 1 its.sgic
 rule 'and its private interrupts' prints 0 '^   31 PPI    1 ' \
 	"$swiftgic" show --vcpu 1 its.sgic
-rule 'one interrupt is one line' prints 0 '^   70 SPI    - 0x34 ' \
-	"$swiftgic" show --irq 70 its.sgic
+rule 'one interrupt is one line' prints 0 '^   71 SPI    - 0xd6 ' \
+	"$swiftgic" show --irq 71 its.sgic
 rule 'and one a vCPU, if it is private' prints 0 '^    5 SGI    2 ' \
 	"$swiftgic" show --irq 5 its.sgic
 rule 'all interrupts are there with --all' all_interrupts
@@ -200,9 +200,9 @@ rule 'all registers and interrupts' json \
 	'(.registers | length) == 160 + 3 * 30 + 2 * 13 and
 	(.interrupts | length) == 3 * 32 + 64' its.sgic
 rule 'one interrupt' json \
-	'.registers == [] and .interrupts == [{ intid: 70, vcpu: null,
-	priority: 52, group: 1, trigger: "level", enabled: true, latched: true,
-	line: false, active: true, target: "64.5.240.55" }]' --irq 70 its.sgic
+	'.registers == [] and .interrupts == [{ intid: 71, vcpu: null,
+	priority: 214, group: 0, trigger: "level", enabled: true, latched: false,
+	line: true, active: false, target: "74.78.115.160" }]' --irq 71 its.sgic
 rule 'one vCPU' json \
 	'(.registers | length) == 30 and all(.registers[]; .vcpu == 1) and
 	[.interrupts[].intid] == [range(32)]' --vcpu 1 its.sgic

@@ -18,7 +18,7 @@ rule() {
 		echo "ok $n - $1"
 	else
 		echo "not ok $n - $1"
-		sed 's/^/# /' "$tmp/out"
+		tail -n 30 "$tmp/out" | sed 's/^/# /'
 		bad=1
 	fi
 }

@@ -82,12 +82,21 @@ static inline uint64_t splitmix64(uint64_t *x)
 	return z ^ z >> 31;
 }
 
-/* Values that KVM could have, as far as their width goes */
+/*
+ * Values that KVM could have, as far as their width goes. They are made from
+ * what the registers are, whatever their order.
+ */
 static inline void fill_values(struct sgic_state *state, uint64_t seed)
 {
+	const struct sgic_reg *reg;
+	uint64_t x;
+
 	for (size_t i = 0; i < state->nr; i++) {
-		state->values[i] = splitmix64(&seed);
-		if (!sgic_reg_wide(&state->regs[i]))
+		reg = &state->regs[i];
+		x = seed << 32 | reg->group << 16 | reg->its;
+		x = splitmix64(&x) ^ reg->attr;
+		state->values[i] = splitmix64(&x);
+		if (!sgic_reg_wide(reg))
 			state->values[i] >>= 32;
 	}
 }

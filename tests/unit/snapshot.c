@@ -508,7 +508,7 @@ static void wrong_columns(void **unused)
 		expect_edit(bytes, at, next, NULL, 0, -EBADMSG,
 			    i + 1 < columns.n
 				    ? "out of place"
-				    : "ends before GITS_CTLR (ITS 0)");
+				    : "ends before GITS_BASER0 (ITS 0)");
 		if (i + 1 < columns.n)
 			expect_edit(bytes, next, next, bytes.at + at, size,
 				    -EBADMSG, "out of place");
@@ -563,7 +563,7 @@ static void wrong_machines(void **unused)
 		{ 32, 8, 1 << 24, -EBADMSG, "outside of its affinity" },
 		{ 32, 8, 1ULL << 63, -EBADMSG, "outside of its affinity" },
 		/* another machine than the columns are of */
-		{ 16, 2, 1, -EBADMSG, "out of place" },
+		{ 16, 2, 1, -EBADMSG, "wrong extent, GICD_CTLR" },
 		{ 18, 2, 96, -EBADMSG, "wrong extent, GICD_IGROUPR1" },
 		{ 20, 2, 0, -EPROTONOSUPPORT, "unknown register of an ITS" },
 		{ 22, 1, 5, -EBADMSG, "wrong extent, ICC_AP0R0_EL1 (vCPU 0)" },
