@@ -5,6 +5,7 @@
 # mails has to be what the folder's own apply makes of the tree.
 
 set -euo pipefail
+. "${0%/*}/tap.sh"
 repo=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 tree=${1:-}
 if [[ -e $tree/Makefile && -d $tree/arch/arm64 ]]; then
@@ -16,24 +17,11 @@ else
 	exit
 fi
 
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
 export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@example.com
 export GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@example.com
 export GIT_CONFIG_GLOBAL=/dev/null
-echo 1..4
-n=0 bad=0 mails=()
-# rule TEXT COMMAND...
-rule() {
-	n=$((n + 1))
-	if "${@:2}" >"$tmp/out" 2>&1; then
-		echo "ok $n - $1"
-	else
-		echo "not ok $n - $1"
-		sed 's/^/# /' "$tmp/out"
-		bad=1
-	fi
-}
+mails=()
+plan 4
 
 # copy DIR: what the series touches, and what tells the version
 copy() {
