@@ -15,10 +15,19 @@ set -euo pipefail
 cd "$repo"
 lab/deps.sh
 
+# compile PROGRAM...: of the selftests in $kvm
+compile() {
+	run "selftests $version: building" unpacked "$log" \
+		make -C "$kvm" ARCH=arm64 CROSS_COMPILE="$cross" \
+		LDFLAGS="-static -pthread -no-pie" \
+		KHDR_INCLUDES="-isystem $work/usr/include" "$@" ||
+		failed building
+}
+
 # build VERSION: sets tests to a folder with the programs
 recipe=1
 build() {
-	local version=$1 deb package key kernel work log
+	local version=$1 deb package key kernel work log kvm
 	deb=$(fetch_kernel "$version")
 	package=${deb##*/} package=${package%%_*}
 	key=$(echo "$recipe" "${deb##*/}" \
@@ -51,27 +60,20 @@ build() {
 		CROSS_COMPILE="$cross" INSTALL_HDR_PATH="$work/usr" \
 		headers_install || failed headers_install
 
-	local kvm=$work/tools/testing/selftests/kvm programs=() f
+	kvm=$work/tools/testing/selftests/kvm
+	local programs=() f
 	for f in "$kvm"/a*64/vgic_*.c; do programs+=("${f%.c}"); done
-	run "selftests $version: building" unpacked "$log" \
-		make -C "$kvm" ARCH=arm64 CROSS_COMPILE="$cross" \
-		LDFLAGS="-static -pthread -no-pie" \
-		KHDR_INCLUDES="-isystem $work/usr/include" "${programs[@]}" ||
-		failed building
+	compile "${programs[@]}"
 	cp "${programs[@]}" "$work/out/"
 
 	# What 6.1 can run: its memory slots are set by the older call.
-	sed -i -e 's/KVM_SET_USER_MEMORY_REGION2, &/KVM_SET_USER_MEMORY_REGION, (struct kvm_userspace_memory_region *)\&/' \
-		-e '/TEST_REQUIRE_SET_USER_MEMORY_REGION2();/d' \
-		"$kvm/lib/kvm_util.c"
-	if [[ -e $kvm/aarch64/vgic_lpi_stress.c ]]; then
-		f=$kvm/aarch64/vgic_lpi_stress
-		rm -f "$f"
-		run "selftests $version: building" unpacked "$log" \
-			make -C "$kvm" ARCH=arm64 CROSS_COMPILE="$cross" \
-			LDFLAGS="-static -pthread -no-pie" \
-			KHDR_INCLUDES="-isystem $work/usr/include" "$f" ||
-			failed building
+	f=$kvm/aarch64/vgic_lpi_stress
+	if [[ -e $f ]]; then
+		sed -i -e 's/KVM_SET_USER_MEMORY_REGION2, &/KVM_SET_USER_MEMORY_REGION, (struct kvm_userspace_memory_region *)\&/' \
+			-e '/TEST_REQUIRE_SET_USER_MEMORY_REGION2();/d' \
+			"$kvm/lib/kvm_util.c"
+		rm "$f"
+		compile "$f"
 		cp "$f" "$work/out/vgic_lpi_stress.old"
 	fi
 	place "$work/out" "$tests"
