@@ -96,7 +96,7 @@ report_inject() {
 	} >"$tmp/inject-locks"
 
 	# The median of the rounds, and the least and most
-	{
+	[[ $(jq '.rates | length' $inject) -eq 0 ]] || {
 		echo '| kernel | threads | stock, LPIs/s | patched, LPIs/s | patched ÷ stock |'
 		echo '| --- | ---: | ---: | ---: | ---: |'
 		jq -r 'def median: sort | .[length / 2 | floor];
