@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "options.h"
 #include "regs.h"
 #include "swiftgic.h"
 #include "transfer.h"
@@ -56,25 +57,6 @@ static int wrong(const char *what, const char *arg)
 	return EXIT_USAGE;
 }
 
-static bool parse_number(const char *s, unsigned long max, char **end,
-			 uint32_t *val)
-{
-	unsigned long n;
-
-	if (*s < '0' || *s > '9')
-		return false;
-	n = strtoul(s, end, 0);
-	*val = n;
-	return n <= max;
-}
-
-static bool parse_whole(const char *s, unsigned long max, uint32_t *val)
-{
-	char *end;
-
-	return parse_number(s, max, &end, val) && !*end;
-}
-
 static bool parse_counts(struct bench *bench, const char *list)
 {
 	uint32_t *count = bench->counts;
@@ -94,14 +76,6 @@ static bool parse_counts(struct bench *bench, const char *list)
 		list = end + 1;
 	}
 	return false;
-}
-
-static bool parse_irqs(struct bench *bench, const char *s)
-{
-	uint32_t *irqs = &bench->transfer.irqs;
-
-	return parse_whole(s, SGIC_MAX_IRQS, irqs) && *irqs >= SGIC_MIN_IRQS &&
-	       *irqs % 32 == 0;
 }
 
 static bool parse_direction(struct bench *bench, const char *s)
@@ -150,7 +124,7 @@ static int parse_options(struct bench *bench, int argc, char **argv)
 						   sizeof(quick_counts[0]);
 			break;
 		case 'i':
-			if (!parse_irqs(bench, optarg))
+			if (!parse_irqs(optarg, &bench->transfer.irqs))
 				return wrong("no number of interrupts", optarg);
 			break;
 		case 'd':

@@ -12,6 +12,10 @@ enum {
 	EXIT_CANNOT = 3, /* no KVM, no VGICv3, ... */
 };
 
+/* Prints "swiftgic: ", the text and a line feed to stderr; returns @status. */
+int failed(int status, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
 int cmd_bench(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_inject(int argc, char **argv);
