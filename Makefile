@@ -66,7 +66,7 @@ unit_tests := $(wildcard tests/unit/*.c)
 
 # These call KVM, as it is on arm64.
 arm64_only := tools/vm.c tools/transfer.c tools/state.c tools/its.c \
-	tools/injection.c
+	tools/injection.c tools/demo.c tools/host.c
 common := $(filter-out tools/swiftgic.c,$(src))
 arm64_lib := $(common:%.c=build/arm64/%.o)
 host_lib := $(patsubst %.c,build/host/%.o,$(filter-out $(arm64_only),$(common)))

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <swiftgic.h>
+
 #include "swiftgic.h"
 
 static const struct command {
@@ -12,6 +14,9 @@ static const struct command {
 	{ "bench", cmd_bench,
 	  "measure moving VGIC state, one by one and batched" },
 	{ "inject", cmd_inject, "measure injecting LPIs" },
+	{ "probe", cmd_probe, "what this host has, and what it lacks" },
+	{ "save", cmd_save, "save a snapshot of a VM made for it" },
+	{ "restore", cmd_restore, "restore a snapshot to a VM made for it" },
 	{ "show", cmd_show, "print a snapshot" },
 	{ "diff", cmd_diff, "compare two snapshots" },
 };
@@ -56,7 +61,7 @@ int main(int argc, char **argv)
 		return EXIT_OK;
 	}
 	if (!strcmp(argv[1], "--version")) {
-		printf("swiftgic %s\n", SWIFTGIC_VERSION);
+		printf("swiftgic %s\n", sgic_version());
 		return EXIT_OK;
 	}
 	for (i = 0; i < NR_COMMANDS; i++)

@@ -2,8 +2,6 @@
 #ifndef SWIFTGIC_TOOLS_SWIFTGIC_H
 #define SWIFTGIC_TOOLS_SWIFTGIC_H
 
-#define SWIFTGIC_VERSION "0.1"
-
 /* Exit statuses of every subcommand but diff, whose are diff's */
 enum {
 	EXIT_OK = 0,
@@ -19,6 +17,9 @@ int failed(int status, const char *fmt, ...)
 int cmd_bench(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_inject(int argc, char **argv);
+int cmd_probe(int argc, char **argv);
+int cmd_restore(int argc, char **argv);
+int cmd_save(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 
 #endif
