@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 
 .PHONY: help run test test-all fuzz inject report export check format tools deps update clean binaries
+.PHONY: install library
 .DELETE_ON_ERROR:
 
 help:
@@ -14,6 +15,8 @@ help:
 	@echo 'make check   shellcheck, clang-format, licence lines'
 	@echo 'make format  clang-format, in place'
 	@echo 'make tools   the swiftgic command and the tests: build/'
+	@echo 'make install [PREFIX=/usr/local] [DESTDIR=...] [ARCH=arm64]'
+	@echo '             the library, the command, their manual; needs zlib and cJSON only'
 	@echo 'make deps    install the packages that are missing (as root)'
 	@echo 'make update  fetch the newest sources with the next run'
 	@echo 'make clean   remove build/; the cache of kernels stays'
@@ -52,11 +55,14 @@ tools: deps
 	@flock -n build/.lock true || echo 'waiting for another make' >&2
 	@flock build/.lock $(MAKE) -sj$(shell nproc) binaries
 
-# arm64: what runs in the lab, static. host: the table, and the unit tests.
-# Both link what they need out of an archive of lib/ and tools/.
+# arm64: what runs in the lab, static. host: this machine, which may be arm64,
+# too. Both link what they need out of an archive of lib/ and tools/.
+CC := gcc
 CROSS := aarch64-linux-gnu-
+HOST := $(shell $(CC) -dumpmachine | sed 's/-.*//; s/aarch64/arm64/')
 SYSROOT = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/swiftgic/sysroot
-WARN := -std=gnu11 -O2 -g -Wall -Wextra -Wno-missing-field-initializers -Wno-override-init -Werror
+WERROR := -Werror
+WARN := -std=gnu11 -O2 -g -Wall -Wextra -Wno-missing-field-initializers -Wno-override-init $(WERROR)
 INC := -Iinclude -Ilib -Ilib/uapi -Itools -Ilab/limit
 SAN := -fsanitize=address,undefined -fno-sanitize-recover
 
@@ -69,21 +75,34 @@ arm64_only := tools/vm.c tools/transfer.c tools/state.c tools/its.c \
 	tools/injection.c tools/demo.c tools/host.c
 common := $(filter-out tools/swiftgic.c,$(src))
 arm64_lib := $(common:%.c=build/arm64/%.o)
-host_lib := $(patsubst %.c,build/host/%.o,$(filter-out $(arm64_only),$(common)))
+host_lib := $(patsubst %.c,build/host/%.o,\
+	$(filter-out $(if $(filter-out arm64,$(HOST)),$(arm64_only)),$(common)))
 unit_lib := $(host_lib:build/host/%=build/unit/%)
+
+# The library
+VERSION := $(shell sed -n 's/^#define SGIC_VERSION "\(.*\)"/\1/p' lib/internal.h)
+soname := libswiftgic.so.$(firstword $(subst ., ,$(VERSION)))
+shared := libswiftgic.so.$(VERSION)
+
+man_pages := build/man/swiftgic-snapshot.5 \
+	$(patsubst docs/man/%.scd,build/man/%,$(wildcard docs/man/*.scd))
 
 binaries: build/arm64/init build/arm64/swiftgic build/host/swiftgic \
 	$(kvm_tests:%.c=build/arm64/%) $(unit_tests:%.c=build/%) \
 	build/tests/fuzz/snapshot
+binaries: $(foreach b,host arm64,build/$b/libswiftgic.a build/$b/$(shared)) \
+	$(man_pages)
 
 quiet = @echo '  $1 $@' && mkdir -p $(@D) &&
 
 build/arm64/%.o: %.c
 	$(call quiet,CC) $(CROSS)gcc $(WARN) $(INC) -isystem $(SYSROOT)/include \
-		-MMD -MP -c $< -o $@
+		$(PIC) -MMD -MP -c $< -o $@
 
 build/host/%.o: %.c
-	$(call quiet,CC) gcc $(WARN) $(INC) -MMD -MP -c $< -o $@
+	$(call quiet,CC) $(CC) $(WARN) $(CPPFLAGS) $(CFLAGS) $(INC) $(PIC) -MMD -MP -c $< -o $@
+
+build/host/lib/%.o build/arm64/lib/%.o: PIC := -fPIC
 
 build/unit/%.o: %.c
 	$(call quiet,CC) gcc $(WARN) $(INC) $(SAN) -MMD -MP -c $< -o $@
@@ -94,6 +113,17 @@ build/unit/lib.a: $(unit_lib)
 %/lib.a:
 	$(call quiet,AR) rm -f $@ && ar rcs $@ $^
 
+%/libswiftgic.a:
+	$(call quiet,AR) rm -f $@ && ar rcs $@ $^
+
+so_flags := -shared -Wl,-soname,$(soname),--version-script=lib/swiftgic.map,-z,defs
+build/host/$(shared): lib/swiftgic.map
+	$(call quiet,LD) $(CC) $(so_flags) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) -lz -o $@
+build/arm64/$(shared): lib/swiftgic.map
+	$(call quiet,LD) $(CROSS)gcc $(so_flags) $(filter %.o,$^) -L$(SYSROOT)/lib -lz -o $@
+$(foreach b,host arm64,$(eval build/$b/libswiftgic.a build/$b/$(shared): \
+	$(patsubst %.c,build/$b/%.o,$(wildcard lib/*.c))))
+
 build/arm64/init: build/arm64/lab/init.o
 	$(call quiet,LD) $(CROSS)gcc -static $^ -o $@
 
@@ -101,7 +131,7 @@ build/arm64/swiftgic: build/arm64/tools/swiftgic.o build/arm64/lib.a
 	$(call quiet,LD) $(CROSS)gcc -static $^ $(SYSROOT)/lib/libcjson.a $(SYSROOT)/lib/libz.a -lm -o $@
 
 build/host/swiftgic: build/host/tools/swiftgic.o build/host/lib.a
-	$(call quiet,LD) gcc $^ -lcjson -lz -o $@
+	$(call quiet,LD) $(CC) $(CFLAGS) $(LDFLAGS) $^ -lcjson -lz -o $@
 
 build/arm64/tests/kvm/%: build/arm64/tests/kvm/%.o \
 		build/arm64/tests/kvm/harness.o build/arm64/lib.a
@@ -118,6 +148,44 @@ build/tests/unit/%: build/unit/tests/unit/%.o build/unit/lib.a
 FUZZ := -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 build/tests/fuzz/%: tests/fuzz/%.c $(wildcard lib/*.[ch] include/*.h)
 	$(call quiet,LD) clang $(WARN) $(INC) $(FUZZ) $(filter %.c,$^) -lz -o $@
+
+# The manual. A page of section 3 has a name for each call that it is about.
+build/man/%: docs/man/%.scd
+	$(call quiet,MAN) scdoc <$< >$@
+build/man/swiftgic-snapshot.5: docs/man/snapshot.awk docs/snapshot.md
+	$(call quiet,MAN) awk -f $^ | scdoc >$@
+
+# Installation: what this machine needs, or with ARCH=arm64 what another does.
+# Neither needs the lab; the latter needs its cross compiler and its libraries.
+PREFIX := /usr/local
+BINDIR = $(PREFIX)/bin
+INCLUDEDIR = $(PREFIX)/include
+LIBDIR = $(PREFIX)/lib
+MANDIR = $(PREFIX)/share/man
+BASHCOMPDIR = $(PREFIX)/share/bash-completion/completions
+ARCH := $(HOST)
+from := build/$(if $(filter $(HOST),$(ARCH)),host,arm64)
+has_scdoc := $(shell command -v scdoc)
+
+library: $(addprefix $(from)/,libswiftgic.a $(shared) swiftgic) \
+	$(if $(has_scdoc),$(man_pages))
+
+install: $(if $(filter-out $(HOST),$(ARCH)),deps)
+	@mkdir -p build
+	@flock build/.lock $(MAKE) -s library
+	install -d $(addprefix $(DESTDIR),$(BINDIR) $(INCLUDEDIR) \
+		$(LIBDIR)/pkgconfig $(BASHCOMPDIR))
+	install -m 755 $(from)/swiftgic $(DESTDIR)$(BINDIR)
+	install -m 644 include/swiftgic.h $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 $(from)/libswiftgic.a $(DESTDIR)$(LIBDIR)
+	install -m 755 $(from)/$(shared) $(DESTDIR)$(LIBDIR)
+	ln -sf $(shared) $(DESTDIR)$(LIBDIR)/$(soname)
+	ln -sf $(soname) $(DESTDIR)$(LIBDIR)/libswiftgic.so
+	sed $(foreach v,PREFIX LIBDIR INCLUDEDIR VERSION,-e 's,@$v@,$($v),') \
+		lib/swiftgic.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/swiftgic.pc
+	install -m 644 completions/swiftgic.bash $(DESTDIR)$(BASHCOMPDIR)/swiftgic
+	$(if $(has_scdoc),docs/man/install.sh $(DESTDIR)$(MANDIR) $(man_pages),\
+		@echo 'no scdoc here: the manual is not installed')
 
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)

@@ -18,6 +18,8 @@ packages=(
 	# checks and unit tests
 	libcmocka-dev libcjson-dev zlib1g-dev shellcheck clang-format spin
 	sparse git clang libclang-rt-dev
+	# the library's: manual, ABI, a program in C++
+	scdoc mandoc abigail-tools g++ pkg-config
 )
 
 sysroot=$cache/sysroot
