@@ -91,7 +91,7 @@ binaries: build/arm64/init build/arm64/swiftgic build/host/swiftgic \
 	$(kvm_tests:%.c=build/arm64/%) $(unit_tests:%.c=build/%) \
 	build/tests/fuzz/snapshot
 binaries: $(foreach b,host arm64,build/$b/libswiftgic.a build/$b/$(shared)) \
-	$(man_pages)
+	$(man_pages) build/arm64/examples/vmm
 
 quiet = @echo '  $1 $@' && mkdir -p $(@D) &&
 
@@ -132,6 +132,12 @@ build/arm64/swiftgic: build/arm64/tools/swiftgic.o build/arm64/lib.a
 
 build/host/swiftgic: build/host/tools/swiftgic.o build/host/lib.a
 	$(call quiet,LD) $(CC) $(CFLAGS) $(LDFLAGS) $^ -lcjson -lz -o $@
+
+# With what a program outside of this tree has, and no more
+build/arm64/examples/vmm: examples/vmm.c examples/guest.S examples/guest.h \
+		build/arm64/libswiftgic.a
+	$(call quiet,LD) $(CROSS)gcc $(WARN) -static -Iinclude $(filter-out %.h,$^) \
+		$(SYSROOT)/lib/libz.a -o $@
 
 build/arm64/tests/kvm/%: build/arm64/tests/kvm/%.o \
 		build/arm64/tests/kvm/harness.o build/arm64/lib.a
