@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 
 .PHONY: help run test test-all fuzz inject report export check format tools deps update clean binaries
-.PHONY: install library
+.PHONY: install library abi coverage
 .DELETE_ON_ERROR:
 
 help:
@@ -17,6 +17,8 @@ help:
 	@echo 'make tools   the swiftgic command and the tests: build/'
 	@echo 'make install [PREFIX=/usr/local] [DESTDIR=...] [ARCH=arm64]'
 	@echo '             the library, the command, their manual; needs zlib and cJSON only'
+	@echo 'make abi     take the ABI of the library as it is now'
+	@echo 'make coverage  which lines of lib/ do the unit tests not reach'
 	@echo 'make deps    install the packages that are missing (as root)'
 	@echo 'make update  fetch the newest sources with the next run'
 	@echo 'make clean   remove build/; the cache of kernels stays'
@@ -33,6 +35,12 @@ report:
 
 export:
 	@lab/export.sh $(TREE)
+
+coverage: tools
+	@tests/coverage.sh
+
+abi: tools
+	@tests/abi.sh --accept
 
 check:
 	@lab/check.sh
@@ -64,7 +72,7 @@ SYSROOT = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/swiftgic/sysroot
 WERROR := -Werror
 WARN := -std=gnu11 -O2 -g -Wall -Wextra -Wno-missing-field-initializers -Wno-override-init $(WERROR)
 INC := -Iinclude -Ilib -Ilib/uapi -Itools -Ilab/limit
-SAN := -fsanitize=address,undefined -fno-sanitize-recover
+SAN := -fsanitize=address,undefined -fno-sanitize-recover --coverage
 
 src := $(wildcard lib/*.c tools/*.c)
 kvm_tests := $(filter-out %/harness.c,$(wildcard tests/kvm/*.c))
@@ -105,7 +113,8 @@ build/host/%.o: %.c
 build/host/lib/%.o build/arm64/lib/%.o: PIC := -fPIC
 
 build/unit/%.o: %.c
-	$(call quiet,CC) gcc $(WARN) $(INC) $(SAN) -MMD -MP -c $< -o $@
+	$(call quiet,CC) rm -f $(@:.o=.gcda) && \
+		gcc $(WARN) $(INC) $(SAN) -MMD -MP -c $< -o $@
 
 build/arm64/lib.a: $(arm64_lib)
 build/host/lib.a: $(host_lib)

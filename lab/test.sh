@@ -63,26 +63,31 @@ long=${LONG:-1} config=${CONFIG:-}
 timeout=$((300 * long))
 [[ ! $config ]] || timeout=$((10 * timeout))
 
-export CMOCKA_MESSAGE_OUTPUT=TAP
+# host NAME COMMAND...: what does not depend on how the kernel is built
+host() {
+	[[ $config ]] || try "$@"
+}
+
+export CMOCKA_MESSAGE_OUTPUT=TAP GCOV_PREFIX=$PWD/$out/gcov
 for source in tests/unit/*.c; do
-	[[ -e $source && ! $config ]] || continue
 	name=$(basename "$source" .c)
-	try "unit-$name" "build/tests/unit/$name"
+	host "unit-$name" "build/tests/unit/$name"
 done
 
 for source in tests/model/*.sh; do
-	[[ ! $config ]] || continue
-	try "model-$(basename "$source" .sh)" "$source"
+	host "model-$(basename "$source" .sh)" "$source"
 done
 
-try format-snapshot tests/snapshot.sh
-try fuzz-snapshot tests/fuzz/run.sh
+host format-snapshot tests/snapshot.sh
+host fuzz-snapshot tests/fuzz/run.sh
+host library-abi tests/abi.sh
+host library-manual tests/manual.sh
 
+kernels=()
 for version in ${KERNELS:-6.12 6.1}; do
 	kernel=$(lab/kernel.sh "$version" patched)
 	for name in apply export; do
-		[[ ! $config ]] || continue
-		try "$version-$name" "tests/$name.sh" \
+		host "$version-$name" "tests/$name.sh" \
 			"$cache/work/$version/orig"
 	done
 	for source in tests/kvm/*.c; do
@@ -97,7 +102,15 @@ for version in ${KERNELS:-6.12 6.1}; do
 			--log "$out/$version${config:+_$config}-$name.log" -- \
 			"/bin/$name" --need-batch --long "$long"
 	done
+	kernels+=("$kernel")
 done
+host library-install tests/install.sh "${kernels[0]}"
+[[ ${#kernels[@]} -lt 2 ]] ||
+	host library-cross tests/cross.sh "${kernels[1]}" "${kernels[0]}"
+jobs_end
+
+# When all unit tests have ended
+[[ $only != "  " ]] || host library-coverage tests/coverage.sh "$GCOV_PREFIX"
 jobs_end
 
 echo "$passed passed, $failed failed, $skipped skipped"
