@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 
-.PHONY: help run test test-all fuzz inject report export check format tools deps update clean binaries
+.PHONY: help run test test-all fuzz inject report export check format tools deps update clean programs tests
 .PHONY: install library abi coverage
 .DELETE_ON_ERROR:
 
@@ -23,6 +23,8 @@ help:
 	@echo 'make update  fetch the newest sources with the next run'
 	@echo 'make clean   remove build/; the cache of kernels stays'
 
+# To measure, the tests need not be built.
+run inject: goal := programs
 run test test-all inject: tools
 	@lab/$@.sh
 
@@ -58,10 +60,11 @@ clean:
 	rm -rf build
 
 # Two runs in one checkout take turns at build/.
+goal := programs tests
 tools: deps
 	@mkdir -p build
 	@flock -n build/.lock true || echo 'waiting for another make' >&2
-	@flock build/.lock $(MAKE) -sj$(shell nproc) binaries
+	@flock build/.lock $(MAKE) -sj$(shell nproc) $(goal)
 
 # arm64: what runs in the lab, static. host: this machine, which may be arm64,
 # too. Both link what they need out of an archive of lib/ and tools/.
@@ -95,10 +98,10 @@ shared := libswiftgic.so.$(VERSION)
 man_pages := build/man/swiftgic-snapshot.5 \
 	$(patsubst docs/man/%.scd,build/man/%,$(wildcard docs/man/*.scd))
 
-binaries: build/arm64/init build/arm64/swiftgic build/host/swiftgic \
-	$(kvm_tests:%.c=build/arm64/%) $(unit_tests:%.c=build/%) \
+programs: build/arm64/init build/arm64/swiftgic build/host/swiftgic
+tests: $(kvm_tests:%.c=build/arm64/%) $(unit_tests:%.c=build/%) \
 	build/tests/fuzz/snapshot
-binaries: $(foreach b,host arm64,build/$b/libswiftgic.a build/$b/$(shared)) \
+tests: $(foreach b,host arm64,build/$b/libswiftgic.a build/$b/$(shared)) \
 	$(man_pages) build/arm64/examples/vmm
 
 quiet = @echo '  $1 $@' && mkdir -p $(@D) &&
