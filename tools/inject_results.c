@@ -230,27 +230,13 @@ int inject_save(const struct inject_results *results, const char *path)
 	cJSON *root = cJSON_CreateObject();
 	cJSON *rows = cJSON_AddArrayToObject(root, "rows");
 	cJSON *rates = cJSON_AddArrayToObject(root, "rates");
-	char *text;
-	FILE *f;
 	size_t i;
-	int ret = -1;
 
 	for (i = 0; i < results->nr_rows; i++)
 		save_row(rows, &results->rows[i]);
 	for (i = 0; i < results->nr_rates; i++)
 		save_rate(rates, &results->rates[i]);
-	text = cJSON_Print(root);
-	f = text ? fopen(path, "w") : NULL;
-	if (f) {
-		ret = fprintf(f, "%s\n", text) < 0 ? -1 : 0;
-		if (fclose(f))
-			ret = -1;
-	}
-	if (ret)
-		fprintf(stderr, "swiftgic: %s: %s\n", path, strerror(errno));
-	free(text);
-	cJSON_Delete(root);
-	return ret;
+	return json_write(root, path);
 }
 
 /* The table */

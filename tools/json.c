@@ -7,8 +7,7 @@
 
 #include "json.h"
 
-/* A file of any kind as a string; NULL with errno set */
-static char *read_file(const char *path)
+char *read_text(const char *path)
 {
 	size_t len = 0, room = 1 << 16;
 	FILE *f = fopen(path, "r");
@@ -35,7 +34,7 @@ static char *read_file(const char *path)
 
 cJSON *json_read(const char *path)
 {
-	char *text = read_file(path);
+	char *text = read_text(path);
 	cJSON *root;
 
 	if (!text) {
@@ -45,4 +44,22 @@ cJSON *json_read(const char *path)
 	root = cJSON_ParseWithOpts(text, NULL, true);
 	free(text);
 	return root ? root : cJSON_CreateNull();
+}
+
+int json_write(cJSON *root, const char *path)
+{
+	char *text = cJSON_Print(root);
+	FILE *f = text ? fopen(path, "w") : NULL;
+	int ret = -1;
+
+	if (f) {
+		ret = fprintf(f, "%s\n", text) < 0 ? -1 : 0;
+		if (fclose(f))
+			ret = -1;
+	}
+	if (ret)
+		fprintf(stderr, "swiftgic: %s: %s\n", path, strerror(errno));
+	free(text);
+	cJSON_Delete(root);
+	return ret;
 }

@@ -207,10 +207,7 @@ int results_save(const struct results *results, const char *path)
 {
 	cJSON *root = cJSON_CreateObject();
 	cJSON *rows;
-	char *text;
-	FILE *f;
 	size_t i;
-	int ret;
 
 	cJSON_AddStringToObject(root, "kernel", results->kernel);
 	cJSON_AddStringToObject(root, "clock", results->clock);
@@ -219,17 +216,7 @@ int results_save(const struct results *results, const char *path)
 	for (i = 0; i < results->nr_rows; i++)
 		save_row(rows, &results->rows[i]);
 	save_one_register(root, results);
-	text = cJSON_Print(root);
-	cJSON_Delete(root);
-
-	f = fopen(path, "w");
-	ret = f && text && fprintf(f, "%s\n", text) > 0 ? 0 : -1;
-	if (f && fclose(f))
-		ret = -1;
-	if (ret)
-		fprintf(stderr, "swiftgic: %s: %s\n", path, strerror(errno));
-	free(text);
-	return ret;
+	return json_write(root, path);
 }
 
 /* The table */
