@@ -15,6 +15,8 @@ packages=(
 	flex bison bc xz-utils rsync patch dpkg-dev
 	# lab: the machine and what it boots
 	qemu-system-arm cpio jq
+	# the lab's own QEMU, which runs in it
+	ninja-build pkgconf python3-venv python3-distlib
 	# checks and unit tests
 	libcmocka-dev libcjson-dev zlib1g-dev shellcheck clang-format spin
 	sparse git clang libclang-rt-dev

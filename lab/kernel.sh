@@ -10,6 +10,7 @@
 set -euo pipefail
 . "${0%/*}/lib.sh"
 . "${0%/*}/apt.sh"
+. "${0%/*}/tree.sh"
 
 [[ ${1:-} == --help ]] && help
 [[ $# -eq 2 && ($2 == stock || $2 == patched) ]] || help 1 >&2
@@ -77,8 +78,7 @@ failed() {
 	die "$name: $1 failed; the log is $log"
 }
 
-# extract: a tree of the source: orig stays as it came, src is built from. They
-# share their files (hard links), as nothing writes to one in place.
+# extract: a tree of the source
 extract() {
 	[[ -e $work/$release ]] && return
 	rm -rf "$work"
@@ -99,35 +99,6 @@ extract() {
 	}
 	touch "$work.tmp/$release"
 	mv "$work.tmp" "$work"
-}
-
-# patch_tree: brings src to the wanted variant. Only files that differ are
-# written, so only they are compiled again. touched: every path that any
-# series has ever written here.
-patch_tree() {
-	local want=$work/want f
-	rm -rf "$want"
-	mkdir -p "$want"
-	if [[ $variant == patched ]]; then
-		"$repo/kernel/apply" --list "$work/orig" |
-			rsync -a --files-from=- --ignore-missing-args \
-			"$work/orig/" "$want/"
-		cp "$work/orig/Makefile" "$want/"
-		"$repo/kernel/apply" "$want" >/dev/null || die "kernel/apply failed"
-	fi
-	touch "$work/touched"
-	(cd "$want" && find . -type f) |
-		sort -u - "$work/touched" -o "$work/touched"
-	while read -r f; do
-		[[ -e $want/$f ]] && continue
-		if [[ -e $work/orig/$f ]]; then
-			mkdir -p "$want/${f%/*}"
-			cp "$work/orig/$f" "$want/$f"
-		else
-			rm -f "$src/$f"
-		fi
-	done <"$work/touched"
-	rsync -rpc "$want/" "$src/"
 }
 
 # configure: nothing but the fragments, and everything in them
@@ -155,7 +126,7 @@ build() {
 	mkdir -p "$obj"
 	[[ -e $obj/vmlinux ]] || total=" of $(cat "$work.objects" 2>/dev/null ||
 		echo about 690)"
-	patch_tree
+	patch_tree "$repo/kernel/apply" Makefile
 	configure
 	if kmake building Image modules; then
 		[[ ! $total ]] || grep -cE '^  (CC|AS) ' "$log" >"$work.objects"

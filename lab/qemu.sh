@@ -1,0 +1,156 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# usage: lab/qemu.sh VERSION stock|patched
+# Prints the folder of a QEMU for arm64 hosts with KVM, static: the program
+# qemu-system-aarch64 and version. VERSION is 10.0 or 7.2, from the source
+# package of the Debian release that has it. Builds what the cache does not have;
+# the newest source is fetched once, and again after `make update`.
+
+set -euo pipefail
+. "${0%/*}/lib.sh"
+. "${0%/*}/apt.sh"
+. "${0%/*}/tree.sh"
+
+[[ ${1:-} == --help ]] && help
+[[ $# -eq 2 && ($2 == stock || $2 == patched) ]] || help 1 >&2
+version=$1 variant=$2
+start=$SECONDS
+# 7.2 does not build for arm without TCG.
+case $version in
+10.0) suite=trixie options=(--disable-tcg --disable-download) ;;
+7.2) suite=bookworm options=(--enable-tcg "--meson=meson") ;;
+*) die "no QEMU $version; there is: 10.0 7.2" ;;
+esac
+name="QEMU $version $variant"
+
+# The libraries' static halves and headers; a meson that is new enough.
+libraries=(libglib2.0-dev libpcre2-dev libffi-dev zlib1g-dev libfdt-dev)
+meson_suite=trixie
+
+# What decides the result is in the entry's name. Raise recipe when a change
+# here makes for another QEMU.
+recipe=1
+dsc=$(fetch qemu $suite source)
+release=${dsc##*/} release=${release#*_} release=${release%.dsc}
+point=${release%%[+-]*}
+debs=()
+for p in "${libraries[@]}"; do debs+=("$(fetch "$p")"); done
+meson=$(fetch meson $meson_suite)
+key=$({
+	echo "$recipe" "$release" "$("${cross}gcc" --version | head -n 1)"
+	echo "${options[@]}" "${debs[@]##*/}"
+	cat "$repo/lab/qemu.config"
+	if [[ $variant == patched ]]; then
+		cd "$repo"
+		find "qemu/series/$version" -type f -print0 | sort -z |
+			xargs -0 sha256sum
+	fi
+} | sha256sum)
+entry=$cache/qemu/$point-$variant-${key::12}
+
+answer() {
+	touch "$entry"
+	say "$name ($release): $1"
+	echo "$entry"
+	exit
+}
+
+whole "$entry" && answer "in the cache"
+work=$cache/work/qemu-$version
+lock "$work.lock"
+# Another run may just have built it.
+[[ -d $entry ]] && whole "$entry" 2>/dev/null && answer "in the cache"
+
+src=$work/src obj=$work/obj log=$work.log tools=$work/tools
+tmp=$cache/qemu/tmp.$version
+rm -rf "$tmp" "$work.tmp"
+mkdir -p "$tmp" "$cache/work"
+
+failed() {
+	tail -n 30 "$log" >&2
+	die "$name: $1 failed; the log is $log"
+}
+
+# unpack DSC DIR: the source, with the distribution's patches. As dpkg-source -x
+# does it, but without the firmware, which is most of the files.
+unpack() {
+	local base=${1%-*} patch
+	mkdir "$2"
+	tar -xf "$base".orig.tar.xz -C "$2" --strip-components=1 \
+		--exclude='*/roms/*' --exclude='*/tests/tcg/*'
+	tar -xf "${1%.dsc}".debian.tar.xz -C "$2" debian/patches
+	while read -r patch; do
+		[[ ! $patch || $patch == '#'* ]] && continue
+		! grep -q '^+++ [^/]*/roms/' "$2/debian/patches/$patch" ||
+			continue
+		patch -d "$2" -p1 -s -f <"$2/debian/patches/$patch"
+	done <"$2/debian/patches/series"
+}
+export -f unpack
+
+# extract: the source, the libraries, meson
+extract() {
+	local deb
+	[[ -e $work/$release ]] && return
+	rm -rf "$work"
+	mkdir -p "$work.tmp/tools/bin"
+	extracted() { du -sm "$work.tmp" | awk '{ print $1 " MB" }'; }
+	run "$name: unpacking" extracted "$log" bash -euo pipefail -c \
+		'unpack "$@"' - "$dsc" "$work.tmp/orig" || failed unpacking
+	for deb in "${debs[@]}" "$meson"; do
+		dpkg-deb -x "$deb" "$work.tmp/tools"
+	done
+	cp "$repo/lab/qemu.config" \
+		"$work.tmp/orig/configs/devices/aarch64-softmmu/lab.mak"
+	cp -al "$work.tmp/orig" "$work.tmp/src"
+	# A compiler that says of itself where the libraries are: meson asks it.
+	cat >"$work.tmp/tools/bin/cc" <<-EOF
+	#!/bin/sh
+	exec ${cross}gcc -B$tools/usr/lib/aarch64-linux-gnu/ \
+		-L$tools/usr/lib/aarch64-linux-gnu "\$@" \
+		-isystem $tools/usr/include \
+		-isystem $tools/usr/include/aarch64-linux-gnu
+	EOF
+	chmod +x "$work.tmp/tools/bin/cc"
+	touch "$work.tmp/$release"
+	mv "$work.tmp" "$work"
+}
+
+configure() {
+	[[ -e $obj/build.ninja ]] && return
+	mkdir -p "$obj"
+	cd "$obj"
+	configured() { grep -c 'found:\|Checking' "$log"; }
+	run "$name: configuring" configured "$log" "$src/configure" \
+		--python=/usr/bin/python3 --cross-prefix="$cross" \
+		--cc="$tools/bin/cc" \
+		--target-list=aarch64-softmmu --with-devices-aarch64=lab \
+		--without-default-features --without-default-devices \
+		--enable-kvm --static --enable-fdt=system \
+		--enable-trace-backends=log --disable-debug-info \
+		--disable-install-blobs --disable-werror "${options[@]}" ||
+		failed configuring
+	cd "$repo"
+}
+
+export PATH=$tools/usr/bin:$PATH
+export PYTHONPATH=$tools/usr/lib/python3/dist-packages
+export PKG_CONFIG=pkg-config PKG_CONFIG_SYSROOT_DIR=$tools
+export PKG_CONFIG_LIBDIR=$tools/usr/lib/aarch64-linux-gnu/pkgconfig:$tools/usr/share/pkgconfig
+
+extract
+patch_tree "$repo/qemu/apply" VERSION
+configure
+compiled() { grep -o '^\[[0-9]*/[0-9]*\]' "$log" | tail -n 1; }
+run "$name: building" compiled "$log" ninja -C "$obj" -j"$(nproc)" \
+	qemu-system-aarch64 || failed building
+
+"${cross}strip" -o "$tmp/qemu-system-aarch64" "$obj/qemu-system-aarch64"
+echo "$point" >"$tmp/version"
+place "$tmp" "$entry"
+
+# Older entries go, all but the newest 6 of a version.
+find "$cache/qemu" -maxdepth 1 -name "$version.*" -printf '%T@ %p\n' |
+	sort -rn | sed -n '7,$s/^[^ ]* //p' | xargs -r rm -rf
+
+answer "built in $((SECONDS - start)) s"
