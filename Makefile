@@ -6,7 +6,7 @@
 
 help:
 	@echo 'make run     build what is missing, measure moving VGIC state, print the table'
-	@echo 'make test    unit tests, a model, then the kernel tests on 6.12 and 6.1'
+	@echo 'make test    unit tests, a model, then kernel and migration tests on 6.12 and 6.1'
 	@echo 'make test-all  on every kernel, with the kernel checks and selftests, too: hours'
 	@echo 'make fuzz [SECONDS=600]  the reader of snapshots, with libFuzzer'
 	@echo 'make inject  measure LPI injection, stock and patched 6.1, 6.12 and 7.x'
@@ -74,12 +74,13 @@ HOST := $(shell $(CC) -dumpmachine | sed 's/-.*//; s/aarch64/arm64/')
 SYSROOT = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/swiftgic/sysroot
 WERROR := -Werror
 WARN := -std=gnu11 -O2 -g -Wall -Wextra -Wno-missing-field-initializers -Wno-override-init $(WERROR)
-INC := -Iinclude -Ilib -Ilib/uapi -Itools -Ilab/limit
+INC := -Iinclude -Ilib -Ilib/uapi -Itools -Itests/kvm -Ilab/limit
 SAN := -fsanitize=address,undefined -fno-sanitize-recover --coverage
 
 src := $(wildcard lib/*.c tools/*.c)
 kvm_tests := $(filter-out %/harness.c,$(wildcard tests/kvm/*.c))
 unit_tests := $(wildcard tests/unit/*.c)
+migrate := $(addprefix build/arm64/tests/migrate/,guest relay migration)
 
 # These call KVM, as it is on arm64.
 arm64_only := tools/vm.c tools/transfer.c tools/state.c tools/its.c \
@@ -100,7 +101,7 @@ man_pages := build/man/swiftgic-snapshot.5 \
 
 programs: build/arm64/init build/arm64/swiftgic build/host/swiftgic
 tests: $(kvm_tests:%.c=build/arm64/%) $(unit_tests:%.c=build/%) \
-	build/tests/fuzz/snapshot
+	build/tests/fuzz/snapshot $(migrate)
 tests: $(foreach b,host arm64,build/$b/libswiftgic.a build/$b/$(shared)) \
 	$(man_pages) build/arm64/examples/vmm
 
@@ -155,6 +156,14 @@ build/arm64/tests/kvm/%: build/arm64/tests/kvm/%.o \
 		build/arm64/tests/kvm/harness.o build/arm64/lib.a
 	$(call quiet,LD) $(CROSS)gcc -static -pthread $^ \
 		$(SYSROOT)/lib/libcjson.a $(SYSROOT)/lib/libz.a -lm -o $@
+
+build/arm64/tests/migrate/migration: build/arm64/tests/migrate/migration.o \
+		build/arm64/tests/kvm/harness.o build/arm64/lib.a
+	$(call quiet,LD) $(CROSS)gcc -static -pthread $^ \
+		$(SYSROOT)/lib/libcjson.a $(SYSROOT)/lib/libz.a -lm -o $@
+
+build/arm64/tests/migrate/%: build/arm64/tests/migrate/%.o
+	$(call quiet,LD) $(CROSS)gcc -static -pthread $^ -o $@
 
 # What a test puts itself in the place of
 build/tests/unit/device: WRAP := -Wl,--wrap=ioctl,--wrap=malloc,--wrap=calloc

@@ -40,20 +40,10 @@ key=$({
 	fi
 } | sha256sum)
 entry=$cache/kernel/$point-$variant${config:+-$config}-${key::12}
-name="kernel $point $variant${config:+ $config}"
+name="kernel $point $variant${config:+ $config} ($release)"
 
-answer() {
-	touch "$entry"
-	say "$name ($release): $1"
-	echo "$entry"
-	exit
-}
-
-whole "$entry" && answer "in the cache"
 work=$cache/work/$version
-lock "$work.lock"
-# Another run may just have built it.
-[[ -d $entry ]] && whole "$entry" 2>/dev/null && answer "in the cache"
+from_cache "$work.lock"
 
 src=$work/src obj=$work/obj$config log=$cache/work/$version.log
 tmp=$cache/kernel/tmp.$version
@@ -160,9 +150,5 @@ if [[ $variant == patched ]]; then
 fi
 place "$tmp" "$entry"
 
-# Older entries go, all but the newest 8 of a version.
-find "$cache/kernel" -maxdepth 1 -name "${package#linux-source-}[.~-]*" \
-	-printf '%T@ %p\n' | sort -rn | sed -n '9,$s/^[^ ]* //p' |
-	xargs -r rm -rf
-
+keep_newest "$cache/kernel" "${package#linux-source-}[.~-]*"
 answer "built in $((SECONDS - start)) s"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Sourced by the lab's scripts: where things lie, messages, progress, and
 # folders of the cache that are whole or not there.
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2154
 
 repo=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 cache=${XDG_CACHE_HOME:-~/.cache}/swiftgic
@@ -92,6 +92,34 @@ place() {
 	seal "$1"
 	rm -rf "$2"
 	mv "$1" "$2"
+}
+
+# An entry of the cache, as a script's answer: the script sets entry, its folder,
+# and name, for people.
+
+# answer HOW: prints the folder and ends
+answer() {
+	touch "$entry"
+	say "$name: $1"
+	echo "$entry"
+	exit
+}
+
+# from_cache LOCK: answers if the cache has the entry; else holds the lock
+from_cache() {
+	whole "$entry" && answer "in the cache"
+	lock "$1"
+	# Another run may just have made it.
+	if [[ -d $entry ]] && whole "$entry" 2>/dev/null; then
+		answer "in the cache"
+	fi
+}
+
+# keep_newest DIR PATTERN: older entries go, all but the newest 8
+keep_newest() {
+	find "$1" -mindepth 1 -maxdepth 1 -type d -name "$2" \
+		-printf '%T@ %p\n' | sort -rn | sed -n '9,$s/^[^ ]* //p' |
+		xargs -r rm -rf
 }
 
 # job NAME OUT ERR COMMAND...: in the background, at most one a CPU; finished

@@ -21,7 +21,6 @@ case $version in
 7.2) suite=bookworm options=(--enable-tcg "--meson=meson") ;;
 *) die "no QEMU $version; there is: 10.0 7.2" ;;
 esac
-name="QEMU $version $variant"
 
 # The libraries' static halves and headers; a meson that is new enough.
 libraries=(libglib2.0-dev libpcre2-dev libffi-dev zlib1g-dev libfdt-dev)
@@ -47,19 +46,10 @@ key=$({
 	fi
 } | sha256sum)
 entry=$cache/qemu/$point-$variant-${key::12}
+name="QEMU $point $variant ($release)"
 
-answer() {
-	touch "$entry"
-	say "$name ($release): $1"
-	echo "$entry"
-	exit
-}
-
-whole "$entry" && answer "in the cache"
 work=$cache/work/qemu-$version
-lock "$work.lock"
-# Another run may just have built it.
-[[ -d $entry ]] && whole "$entry" 2>/dev/null && answer "in the cache"
+from_cache "$work.lock"
 
 src=$work/src obj=$work/obj log=$work.log tools=$work/tools
 tmp=$cache/qemu/tmp.$version
@@ -149,8 +139,5 @@ run "$name: building" compiled "$log" ninja -C "$obj" -j"$(nproc)" \
 echo "$point" >"$tmp/version"
 place "$tmp" "$entry"
 
-# Older entries go, all but the newest 6 of a version.
-find "$cache/qemu" -maxdepth 1 -name "$version.*" -printf '%T@ %p\n' |
-	sort -rn | sed -n '7,$s/^[^ ]* //p' | xargs -r rm -rf
-
+keep_newest "$cache/qemu" "$version.*"
 answer "built in $((SECONDS - start)) s"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # usage: make test, or lab/test.sh [NAME]...
-# The unit tests, the models, and the kernel tests on each patched kernel; only
-# those whose name is given, if any is. TAP and kernel logs are kept in build/test.
+# The unit tests, the models, the kernel tests on each patched kernel, and those
+# of migration; only those whose name is given, if any is. TAP and kernel logs are
+# kept in build/test.
 # KERNELS="6.12 6.1" (that is, unless set) are the kernels, CONFIG=debug has them
 # built with the kernel's own checks and runs nothing but the kernel tests, LONG=N
 # makes the races take N times as long, OUT is another folder than build/test.
@@ -52,10 +53,15 @@ finished() {
 	echo "output: $tap, $out/$1.err; kernel log: $out/$1.log"
 }
 
-# try NAME COMMAND...: if it is wanted; its name there is without the kernel
+# wanted NAME: is this test to be run?
 only=" $* "
+wanted() {
+	[[ $only == "  " || $only == *" $1 "* ]]
+}
+
+# try NAME COMMAND...: if it is wanted; its name there is without the kernel
 try() {
-	[[ $only == "  " || $only == *" ${1#*-} "* ]] || return 0
+	wanted "${1##*-}" || return 0
 	job "$1" "$out/$1.tap" "$out/$1.err" "${@:2}"
 }
 
@@ -82,6 +88,28 @@ host format-snapshot tests/snapshot.sh
 host fuzz-snapshot tests/fuzz/run.sh
 host library-abi tests/abi.sh
 host library-manual tests/manual.sh
+
+# migration NAME KERNEL OPTIONS...: moves a guest between two QEMUs
+migration() {
+	try "$1" lab/boot.sh --kernel "$2" --smp 2 --mem 3G --timeout 1500 \
+		--file build/arm64/tests/migrate/migration \
+		--file build/arm64/tests/migrate/relay:/bin/sh \
+		--file "$qemu_stock/qemu-system-aarch64:/bin/qemu-stock" \
+		--file "$qemu_patched/qemu-system-aarch64:/bin/qemu-patched" \
+		--file "$guest/Image:/guest/Image" \
+		--file "$guest/initrd:/guest/initrd" \
+		--log "$out/$1.log" -- /bin/migration "${@:3}"
+}
+
+if [[ ! $config ]] && wanted migration; then
+	qemu_stock=$(lab/qemu.sh "${QEMU:-10.0}" stock)
+	qemu_patched=$(lab/qemu.sh "${QEMU:-10.0}" patched)
+	guest=$(lab/guest.sh)
+	# The longest first
+	migration 6.12-migration "$(lab/kernel.sh 6.12 patched)" --need-batch
+	migration 6.12-stock-migration "$(lab/kernel.sh 6.12 stock)" --quick
+	migration 6.1-migration "$(lab/kernel.sh 6.1 patched)" --need-batch --quick
+fi
 
 kernels=()
 for version in ${KERNELS:-6.12 6.1}; do
