@@ -26,12 +26,9 @@ git var GIT_AUTHOR_IDENT >/dev/null 2>&1 ||
 if [[ ${#trees[@]} -eq 0 ]]; then
 	for series in kernel/series/* qemu/series/*; do
 		version=${series##*/}
-		work=$cache/work
-		[[ $series != qemu/* ]] || work=$cache/qemu/work
-		# 7.x is for any 7.
-		for tree in "$work"/${version/%x/*}/orig; do
-			[[ ! -d $tree ]] || trees+=("$tree")
-		done
+		[[ $series != qemu/* ]] || version=qemu-$version
+		tree=$cache/work/$version/orig
+		[[ ! -d $tree ]] || trees+=("$tree")
 	done
 	[[ ${#trees[@]} -gt 0 ]] || die "no source in the cache; make run fetches it"
 fi

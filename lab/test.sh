@@ -109,6 +109,7 @@ if [[ ! $config ]] && wanted migration; then
 	migration 6.12-migration "$(lab/kernel.sh 6.12 patched)" --need-batch
 	migration 6.12-stock-migration "$(lab/kernel.sh 6.12 stock)" --quick
 	migration 6.1-migration "$(lab/kernel.sh 6.1 patched)" --need-batch --quick
+	try qemu-export tests/export.sh "$cache/work/qemu-${QEMU:-10.0}/orig"
 fi
 
 kernels=()

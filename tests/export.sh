@@ -20,7 +20,6 @@ fi
 export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@example.com
 export GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@example.com
 export GIT_CONFIG_GLOBAL=/dev/null
-mails=()
 plan 4
 
 # copy DIR: what the series touches, and what tells the version
@@ -32,14 +31,20 @@ copy() {
 		2>/dev/null | xargs cp --parents -t "$1")
 }
 
+# found: sets mails
+found() {
+	mails=("$tmp"/export/*/[0-9]*.patch)
+	[[ ${#mails[@]} -gt 3 ]]
+}
+
 exported() {
-	"$repo/lab/export.sh" --out "$tmp/export" "$tree" &&
-		mails=("$tmp"/export/*/*.patch) && [[ ${#mails[@]} -gt 3 ]]
+	"$repo/lab/export.sh" --out "$tmp/export" "$tree"
+	found
 }
 
 # git am of all but the cover letter
 taken() {
-	[[ ${#mails[@]} -gt 0 ]] || return 1
+	found
 	copy "$tmp/am"
 	git init -q "$tmp/am"
 	git -C "$tmp/am" add -Af
@@ -55,7 +60,7 @@ same() {
 
 signed() {
 	local mail
-	[[ ${#mails[@]} -gt 0 ]] || return 1
+	found
 	for mail in "${mails[@]:1}"; do
 		grep -q '^Signed-off-by: A <a@example.com>' "$mail" || return 1
 	done
