@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 
-.PHONY: help run test test-all fuzz inject report export check format tools deps update clean programs tests
+.PHONY: help run test test-all fuzz inject migrate report export check format tools deps update clean programs tests
 .PHONY: install library abi coverage
 .DELETE_ON_ERROR:
 
@@ -10,6 +10,7 @@ help:
 	@echo 'make test-all  on every kernel, with the kernel checks and selftests, too: hours'
 	@echo 'make fuzz [SECONDS=600]  the reader of snapshots, with libFuzzer'
 	@echo 'make inject  measure LPI injection, stock and patched 6.1, 6.12 and 7.x'
+	@echo 'make migrate measure live migration of 160 vCPUs, stock and patched'
 	@echo 'make report  draw the plots and write the tables of the last make run'
 	@echo 'make export  write the series as mails for git am: build/export/'
 	@echo 'make check   shellcheck, clang-format, licence lines'
@@ -24,8 +25,8 @@ help:
 	@echo 'make clean   remove build/; the cache of kernels stays'
 
 # To measure, the tests need not be built.
-run inject: goal := programs
-run test test-all inject: tools
+run inject migrate: goal := programs
+run test test-all inject migrate: tools
 	@lab/$@.sh
 
 SECONDS := 600

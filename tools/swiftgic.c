@@ -14,6 +14,7 @@ static const struct command {
 	{ "bench", cmd_bench,
 	  "measure moving VGIC state, one by one and batched" },
 	{ "inject", cmd_inject, "measure injecting LPIs" },
+	{ "migrate", cmd_migrate, "measure live migration, in the lab" },
 	{ "probe", cmd_probe, "what this host has, and what it lacks" },
 	{ "save", cmd_save, "save a snapshot of a VM made for it" },
 	{ "restore", cmd_restore, "restore a snapshot to a VM made for it" },

@@ -17,6 +17,7 @@ int failed(int status, const char *fmt, ...)
 int cmd_bench(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_inject(int argc, char **argv);
+int cmd_migrate(int argc, char **argv);
 int cmd_probe(int argc, char **argv);
 int cmd_restore(int argc, char **argv);
 int cmd_save(int argc, char **argv);
