@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # usage: make report
 # Draws build/results/transfer.json and inject.json into docs/transfer.svg and
-# docs/inject.svg, and writes their tables into docs/results.md and README.md, between
-# the marks that stand there. Of the two files, one is enough.
+# docs/inject.svg, and writes their tables and that of migrate.json into
+# docs/results.md and README.md, between the marks that stand there. One of the files
+# is enough.
 
 set -euo pipefail
 . "${0%/*}/../lab/lib.sh"
@@ -11,8 +12,9 @@ set -euo pipefail
 cd "$repo"
 
 transfer=build/results/transfer.json inject=build/results/inject.json
-[[ -e $transfer || -e $inject ]] ||
-	die "no $transfer and no $inject; make run and make inject write them"
+migrate=build/results/migrate.json
+[[ -e $transfer || -e $inject || -e $migrate ]] ||
+	die 'no results; make run, make inject and make migrate write them'
 command -v gnuplot >/dev/null ||
 	die "gnuplot is missing: apt-get install gnuplot-nox"
 
@@ -110,6 +112,14 @@ report_inject() {
 	} >"$tmp/inject-rates"
 }
 
+# Live migration, beside what was published
+report_migrate() {
+	[[ -x build/host/swiftgic ]] || die "no build/host/swiftgic; make tools"
+	# Targets are not its business.
+	build/host/swiftgic migrate --table $migrate |
+		sed '/^  [-mM]/d; ${/^$/d}' >"$tmp/migrate" || true
+}
+
 # between NAME FILE: puts the table NAME between its marks in FILE
 between() {
 	[[ -e $tmp/$1 ]] || return 0
@@ -125,8 +135,9 @@ between() {
 
 [[ ! -e $transfer ]] || report_transfer
 [[ ! -e $inject ]] || report_inject
+[[ ! -e $migrate ]] || report_migrate
 for file in README.md docs/results.md; do
-	for table in transfer inject inject-locks inject-rates; do
+	for table in transfer inject inject-locks inject-rates migrate; do
 		between $table $file
 	done
 done
