@@ -266,9 +266,16 @@ static int move(const struct migrate *migrate, struct qemu **guest,
 	double begin = now_s();
 	cJSON *ret;
 
+	/* The load would only make the start of the other QEMU take longer. */
+	if (qemu_command(from, "stop", NULL, NULL))
+		return failed("pausing", from);
 	to = start(migrate, run->destination, "");
 	if (!to)
 		return EXIT_FAILED;
+	if (qemu_command(from, "cont", NULL, NULL) || qemu_check(from)) {
+		qemu_free(to);
+		return failed("resuming", from);
+	}
 	if (qemu_migrate(from, to, "") ||
 	    qemu_command(from, "query-migrate", NULL, &ret)) {
 		qemu_free(to);

@@ -19,7 +19,7 @@
 #include "qemu.h"
 
 /* An emulated machine that emulates a machine, on a busy host */
-#define COMMAND_SECONDS	  120
+#define COMMAND_SECONDS	  600
 #define START_SECONDS	  300
 #define MIGRATION_SECONDS 600
 #define CHECK_SECONDS	  300
