@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "migrate_results.h"
+#include "options.h"
 #include "qemu.h"
 #include "swiftgic.h"
 
@@ -20,9 +21,9 @@
 struct migrate {
 	const char *binaries[NR_MIGRATE_VARIANTS];
 	int kernel;
-	unsigned int vcpus;
-	unsigned int online;
-	unsigned int runs;
+	uint32_t vcpus;
+	uint32_t online;
+	uint32_t runs;
 	const char *qemu;
 	const char *json;
 	bool table;
@@ -57,16 +58,11 @@ static int wrong(const char *what, const char *arg)
 	return EXIT_USAGE;
 }
 
-static bool parse_count(unsigned int *count, const char *arg, unsigned long max)
+static bool parse_count(uint32_t *count, const char *arg, unsigned long max)
 {
-	char *end;
-	unsigned long n = strtoul(arg, &end, 10);
-
-	*count = n;
-	return *arg >= '0' && *arg <= '9' && !*end && n && n <= max;
+	return parse_whole(arg, max, count) && *count;
 }
 
-/* Returns -1 to go on, or the exit status. */
 static int parse_options(struct migrate *migrate, int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -212,7 +208,7 @@ static void read_trace(struct migrate_run *run, const struct qemu *qemu,
 
 /* The migrations */
 
-static int failed(const char *what, const struct qemu *qemu)
+static int step_failed(const char *what, const struct qemu *qemu)
 {
 	fprintf(stderr, "swiftgic: migrate: %s: %s\n", what, qemu->err);
 	return EXIT_FAILED;
@@ -253,7 +249,7 @@ static struct qemu *start(const struct migrate *migrate,
 	}
 	if (!qemu_start(qemu, &config))
 		return qemu;
-	failed("starting QEMU", qemu);
+	step_failed("starting QEMU", qemu);
 	qemu_free(qemu);
 	return NULL;
 }
@@ -268,18 +264,18 @@ static int move(const struct migrate *migrate, struct qemu **guest,
 
 	/* The load would only make the start of the other QEMU take longer. */
 	if (qemu_command(from, "stop", NULL, NULL))
-		return failed("pausing", from);
+		return step_failed("pausing", from);
 	to = start(migrate, run->destination, "");
 	if (!to)
 		return EXIT_FAILED;
 	if (qemu_command(from, "cont", NULL, NULL) || qemu_check(from)) {
 		qemu_free(to);
-		return failed("resuming", from);
+		return step_failed("resuming", from);
 	}
 	if (qemu_migrate(from, to, "") ||
 	    qemu_command(from, "query-migrate", NULL, &ret)) {
 		qemu_free(to);
-		return failed("migrating", from);
+		return step_failed("migrating", from);
 	}
 	run->ms[MIGRATE_DOWNTIME] = cJSON_GetNumberValue(
 		cJSON_GetObjectItemCaseSensitive(ret, "downtime"));
@@ -287,14 +283,14 @@ static int move(const struct migrate *migrate, struct qemu **guest,
 	*guest = to;
 	if (qemu_wait_status(to, "running", 600)) {
 		qemu_free(from);
-		return failed("running on", to);
+		return step_failed("running on", to);
 	}
 	read_trace(run, from, true);
 	read_trace(run, to, false);
 	qemu_free(from);
 	run->guest_ok = !qemu_check(to);
 	if (!run->guest_ok)
-		failed("the guest", to);
+		step_failed("the guest", to);
 	fprintf(stderr,
 		"%s kernel, %s to %s QEMU: downtime %.0f ms, get %.2f ms, "
 		"put %.2f ms, guest %s (%.0f s)\n",
@@ -356,7 +352,7 @@ static int measure(const struct migrate *migrate,
 	if (!guest)
 		return EXIT_FAILED;
 	if (qemu_wait_guest(guest, BOOT_SECONDS) || qemu_check(guest)) {
-		ret = failed("booting the guest", guest);
+		ret = step_failed("booting the guest", guest);
 	} else {
 		fprintf(stderr, "the guest is up (%.0f s)\n", now_s() - begin);
 		ret = move_all(migrate, &guest, results);
