@@ -25,7 +25,8 @@ help:
 	@echo 'make clean   remove build/; the cache of kernels stays'
 
 # To measure, the tests need not be built.
-run inject migrate: goal := programs
+run inject: goal := programs
+migrate: goal = programs $(migrate)
 run test test-all inject migrate: tools
 	@lab/$@.sh
 
