@@ -20,17 +20,6 @@
 #define FIRST 32
 #define COUNT 32
 
-static bool write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	ssize_t len = strlen(text);
-	bool ok = fd >= 0 && write(fd, text, len) == len;
-
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
 /* Let allocations fail that may sleep, and let none of it be logged. */
 static void set_up(void)
 {
@@ -43,12 +32,13 @@ static void set_up(void)
 		test_skip("this kernel has no fault injection");
 	for (i = 0; i < ARRAY_SIZE(faults); i++) {
 		snprintf(path, sizeof(path), DEBUGFS "%s/verbose", faults[i]);
-		REQUIRE(write_file(path, "0"), "%s: %s", path, strerror(errno));
+		REQUIRE(test_write_file(path, "0"), "%s: %s", path,
+			strerror(errno));
 		snprintf(path, sizeof(path), DEBUGFS "%s/ignore-gfp-wait",
 			 faults[i]);
-		write_file(path, "N");
+		test_write_file(path, "N");
 		snprintf(path, sizeof(path), DEBUGFS "%s/min-order", faults[i]);
-		write_file(path, "0");
+		test_write_file(path, "0");
 	}
 }
 
@@ -72,7 +62,7 @@ static bool call(const struct vm *vm, bool write, entry_t *entries, size_t n,
 	int len = snprintf(text, sizeof(text), "%u", nth);
 	bool failed;
 
-	REQUIRE(fd >= 0 && write_file(FAIL_NTH, "0"), "%s: %s", FAIL_NTH,
+	REQUIRE(fd >= 0 && test_write_file(FAIL_NTH, "0"), "%s: %s", FAIL_NTH,
 		strerror(errno));
 	if (pwrite(fd, text, len, 0) != len)
 		test_give_up();

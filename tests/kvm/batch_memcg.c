@@ -4,7 +4,6 @@
  * charged goes up in steps of many pages, so one call says nothing: many are
  * held in the middle, at the first fault of their entries' copy.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,17 +26,6 @@ static struct calls {
 	pthread_barrier_t start;
 } calls;
 
-static bool write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	ssize_t len = strlen(text);
-	bool ok = fd >= 0 && write(fd, text, len) == len;
-
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
 static long long charged(void)
 {
 	long long bytes = -1;
@@ -52,17 +40,17 @@ static long long charged(void)
 
 static void enter_cgroup(void)
 {
-	write_file(CGROUPS "/cgroup.subtree_control", "+memory");
+	test_write_file(CGROUPS "/cgroup.subtree_control", "+memory");
 	mkdir(CGROUP, 0755);
 	if (charged() < 0)
 		test_skip("no memory cgroup here");
-	if (!write_file(CGROUP "/cgroup.procs", "0"))
+	if (!test_write_file(CGROUP "/cgroup.procs", "0"))
 		test_skip("cannot enter a memory cgroup");
 }
 
 static void leave_cgroup(void)
 {
-	write_file(CGROUPS "/cgroup.procs", "0");
+	test_write_file(CGROUPS "/cgroup.procs", "0");
 	rmdir(CGROUP);
 }
 

@@ -100,6 +100,17 @@ void test_skip(const char *fmt, ...)
 	test_give_up();
 }
 
+bool test_write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t len = strlen(text);
+	bool ok = fd >= 0 && write(fd, text, len) == len;
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
 uint64_t test_random(void)
 {
 	static uint32_t n;

@@ -63,6 +63,9 @@ extern size_t test_index;
 /* From --seed, or fixed: the same run each time */
 extern uint32_t test_seed;
 
+/* Write @text to an existing file, in one write; false if that fails */
+bool test_write_file(const char *path, const char *text);
+
 /* Random numbers from test_seed */
 uint64_t test_random(void);
 
