@@ -34,6 +34,10 @@ report_transfer() {
 		jq -r --arg d $direction '.rows[] | select(.direction == $d) |
 			[.vcpus, .one_by_one_insns, .batch_insns, .handlers_insns] |
 			map(. // "NaN") | @tsv' $transfer >"$tmp/$direction"
+		# What the posted proposal's ratio makes of our one by one
+		awk -v d=$direction 'NR == FNR { one[$1] = $2; next }
+			$1 == d && $2 in one { print $2, one[$2] / $3 }' \
+			"$tmp/$direction" bench/proposal.tsv >"$tmp/$direction.proposal"
 	done
 	gnuplot -e "get='$tmp/get'; put='$tmp/put'; out='$tmp/svg'" \
 		bench/transfer.gp
@@ -114,6 +118,18 @@ report_inject() {
 
 # Live migration, beside what was published
 report_migrate() {
+	# stock, then patched: what the source and the destination take, in ms
+	jq -r '.summary as $s | ("stock", "patched") as $v |
+		def of($key): $s[$key][$v] // 0;
+		def rest($all; $a; $b): [of($all) - of($a) - of($b), 0] | max;
+		[$v, of("source_get_ms"), of("source_cpus_ms"),
+			rest("source_ms"; "source_get_ms"; "source_cpus_ms"),
+			of("destination_put_ms"), of("destination_cpus_ms"),
+			rest("destination_ms"; "destination_put_ms";
+				"destination_cpus_ms")] | @tsv' $migrate >"$tmp/bars"
+	gnuplot -e "data='$tmp/bars'; out='$tmp/svg'" bench/migrate.gp
+	licensed "$tmp/svg" docs/migrate.svg
+
 	[[ -x build/host/swiftgic ]] || die "no build/host/swiftgic; make tools"
 	# Targets are not its business.
 	build/host/swiftgic migrate --table $migrate |

@@ -17,6 +17,7 @@ do for [direction in 'get put'] {
 	data = direction eq 'get' ? get : put
 	set title direction
 	plot data using 1:2 with linespoints title 'one by one', \
+	     data.'.proposal' using 1:2 with linespoints title 'posted proposal', \
 	     data using 1:3 with linespoints title 'batch', \
 	     data using 1:4 with lines dashtype 2 title 'handlers alone'
 }

@@ -48,6 +48,7 @@ step() {
 	tail -n 30 "$log" >&2
 	say "steps $version: $1 does not build; the log is $log"
 	echo "not ok $n - $1 builds"
+	echo "$passed passed, $((failed + 1)) failed, 0 skipped"
 	exit 1
 }
 
@@ -57,7 +58,7 @@ mails=("${mails[@]:1}")
 log=$out/prepare.log
 kmake "$log" olddefconfig prepare || die "cannot prepare; the log is $log"
 echo "1..${#mails[@]}"
-n=0 bad=0
+n=0 passed=0 failed=0
 step stock
 # A file that has not changed is not looked at again, so the warnings add up.
 warnings "$out/stock.log" >"$out/known"
@@ -70,10 +71,12 @@ for mail in "${mails[@]}"; do
 	if comm -13 "$out/known" "$out/now" | grep . >"$out/new"; then
 		echo "not ok $n - $name warns"
 		sed 's/^/# /' "$out/new"
-		bad=1
+		failed=$((failed + 1))
 	else
 		echo "ok $n - $name"
+		passed=$((passed + 1))
 	fi
 done
 rm -rf "$tree"
-exit $bad
+echo "$passed passed, $failed failed, 0 skipped"
+[[ $failed -eq 0 ]]

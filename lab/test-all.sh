@@ -45,6 +45,11 @@ stage() {
 }
 
 stage test env KERNELS="${kernels[*]}" lab/test.sh
+# Ten minutes of it
+stage fuzz env LONG=2 lab/test.sh snapshot
+for kernel in "${kernels[@]}"; do
+	stage "steps-$kernel" lab/steps.sh "$kernel"
+done
 for kernel in "${kernels[@]}"; do
 	stage "selftests-$kernel" lab/selftests.sh "$kernel"
 done

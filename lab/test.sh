@@ -85,7 +85,7 @@ for source in tests/model/*.sh; do
 done
 
 host format-snapshot tests/snapshot.sh
-host fuzz-snapshot tests/fuzz/run.sh
+host fuzz-snapshot tests/fuzz/run.sh --seconds $((15 * (long > 1 ? 40 : 1)))
 host library-abi tests/abi.sh
 host library-manual tests/manual.sh
 
