@@ -108,7 +108,7 @@ if [[ ! $config ]] && wanted migration; then
 	# The longest first
 	migration 6.12-migration "$(lab/kernel.sh 6.12 patched)" --need-batch
 	migration 6.12-stock-migration "$(lab/kernel.sh 6.12 stock)" --quick
-	migration 6.1-migration "$(lab/kernel.sh 6.1 patched)" --need-batch --quick
+	migration 6.1-migration "$(lab/kernel.sh 6.1 patched)" --quick --need-batch
 	try qemu-export tests/export.sh "$cache/work/qemu-${QEMU:-10.0}/orig"
 fi
 
