@@ -210,8 +210,7 @@ static void read_trace(struct migrate_run *run, const struct qemu *qemu,
 
 static int step_failed(const char *what, const struct qemu *qemu)
 {
-	fprintf(stderr, "swiftgic: migrate: %s: %s\n", what, qemu->err);
-	return EXIT_FAILED;
+	return failed(EXIT_FAILED, "migrate: %s: %s", what, qemu->err);
 }
 
 static double now_s(void)
