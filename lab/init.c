@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
@@ -19,6 +20,8 @@
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <linux/kvm.h>
 
 #define CMD_FILE     "/cmd"
 #define CONSOLE	     "/dev/hvc0"
@@ -180,6 +183,21 @@ static void load_limit_module(void)
 	close(fd);
 }
 
+/*
+ * A VM that is there as long as the lab is. The first VM and the last switch a
+ * static key, with which the scheduler tells KVM that a vCPU's thread is switched
+ * out: the kernel rewrites its code. QEMU's TCG, as of 7.2, can miss that on the
+ * CPU that is translating this very code; vCPUs were then switched in and never
+ * out, and a thread came back from KVM_RUN with the TPIDR_EL0 of its guest.
+ */
+static void keep_vm(void)
+{
+	int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+
+	if (kvm >= 0)
+		ioctl(kvm, KVM_CREATE_VM, 0);
+}
+
 static int read_cmd(char **args)
 {
 	static char buf[MAX_CMD_BYTES];
@@ -234,6 +252,7 @@ int main(void)
 	for (i = 0; !link_ports() && i < MAX_WAITS; i++)
 		wait_a_little();
 	load_limit_module();
+	keep_vm();
 	setenv("PATH", "/bin:/sbin:/usr/bin:/usr/sbin", 1);
 	setenv("HOME", "/tmp", 1);
 	if (read_cmd(args))

@@ -122,10 +122,6 @@ for version in ${KERNELS:-6.12 6.1}; do
 	for source in tests/kvm/*.c; do
 		name=$(basename "$source" .c)
 		[[ $name != harness ]] || continue
-		# It has ended with SIGSEGV, rarely and for no reason known yet;
-		# tests/kvm/programs.c has the same case.
-		[[ $name != lib_wake || $long -gt 1 || $only == *lib_wake* ]] ||
-			continue
 		options=$(sed -n 's/.*\<lab: \(--.*\)/\1/p' "$source")
 		# shellcheck disable=SC2086
 		try "$version${config:+_$config}-$name" lab/boot.sh \
