@@ -28,7 +28,7 @@ meson_suite=trixie
 
 # What decides the result is in the entry's name. Raise recipe when a change
 # here makes for another QEMU.
-recipe=1
+recipe=2
 dsc=$(fetch qemu $suite source)
 release=${dsc##*/} release=${release#*_} release=${release%.dsc}
 point=${release%%[+-]*}
@@ -38,7 +38,7 @@ meson=$(fetch meson $meson_suite)
 key=$({
 	echo "$recipe" "$release" "$("${cross}gcc" --version | head -n 1)"
 	echo "${options[@]}" "${debs[@]##*/}"
-	cat "$repo/lab/qemu.config"
+	cat "$repo/lab/qemu.config" "$repo/lab/qemu-ioctl.c"
 	if [[ $variant == patched ]]; then
 		cd "$repo"
 		find "qemu/series/$version" -type f -print0 | sort -z |
@@ -51,7 +51,7 @@ name="QEMU $point $variant ($release)"
 work=$cache/work/qemu-$version
 from_cache "$work.lock"
 
-src=$work/src obj=$work/obj log=$work.log tools=$work/tools
+src=$work/src obj=$work/obj$recipe log=$work.log tools=$work/tools
 tmp=$cache/qemu/tmp.$version
 rm -rf "$tmp" "$work.tmp"
 mkdir -p "$tmp" "$cache/work"
@@ -116,6 +116,7 @@ configure() {
 		--cc="$tools/bin/cc" \
 		--target-list=aarch64-softmmu --with-devices-aarch64=lab \
 		--without-default-features --without-default-devices \
+		--extra-ldflags="-Wl,--wrap=ioctl $work/ioctl.o" \
 		--enable-kvm --static --enable-fdt=system \
 		--enable-trace-backends=log --disable-debug-info \
 		--disable-install-blobs --disable-werror "${options[@]}" ||
@@ -130,6 +131,8 @@ export PKG_CONFIG_LIBDIR=$tools/usr/lib/aarch64-linux-gnu/pkgconfig:$tools/usr/s
 
 extract
 patch_tree "$repo/qemu/apply" VERSION
+"${cross}gcc" -Wall -Werror -O2 -fPIE -c "$repo/lab/qemu-ioctl.c" -o "$work/ioctl.o"
+rm -f "$obj/qemu-system-aarch64"
 configure
 compiled() { grep -o '^\[[0-9]*/[0-9]*\]' "$log" | tail -n 1; }
 run "$name: building" compiled "$log" ninja -C "$obj" -j"$(nproc)" \

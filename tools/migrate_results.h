@@ -23,13 +23,13 @@ enum migrate_variant {
 enum migrate_figure {
 	MIGRATE_DOWNTIME,	 /* as query-migrate has it */
 	MIGRATE_SOURCE,		 /* from its stop to the end of the save */
-	MIGRATE_SOURCE_GET,	 /* the GICv3's device state */
+	MIGRATE_SOURCE_GET,	 /* the VGIC's registers, its ITS's not */
 	MIGRATE_SOURCE_CPUS,	 /* that of all vCPUs */
 	MIGRATE_SOURCE_RAM,	 /* and the rest of the memory */
 	MIGRATE_DESTINATION,	 /* the load of all device states */
-	MIGRATE_DESTINATION_PUT, /* the GICv3's */
+	MIGRATE_DESTINATION_PUT, /* the VGIC's registers */
 	MIGRATE_DESTINATION_CPUS,
-	MIGRATE_BOOT_PUT, /* the GICv3's reset, when a QEMU starts */
+	MIGRATE_BOOT_PUT, /* the same, when a QEMU starts */
 	NR_MIGRATE_FIGURES,
 };
 
