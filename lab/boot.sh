@@ -10,7 +10,8 @@
 #   --out FILE           the command's output, rather than stdout
 #   --results FILE       what the command writes to the port "results"
 #   --log FILE           the kernel's console
-# Own exit codes: 124 timeout; 125 the command did not end (the kernel died);
+# Own exit codes: 123 the command succeeded, but on a kernel with kmemleak memory is
+# lost; 124 timeout; 125 the command did not end (the kernel died);
 # 126 it did, but the kernel printed a warning or worse.
 #
 # The guest's side (lab/init.c): /cmd holds the command, NUL-separated; its

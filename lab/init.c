@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,10 @@
 #define CMD_FILE     "/cmd"
 #define CONSOLE	     "/dev/hvc0"
 #define LIMIT_MODULE "/lib/vgic_limit.ko"
+#define KMEMLEAK     "/sys/kernel/debug/kmemleak"
+
+/* The status of a command that has succeeded, but left memory behind */
+#define LEAKED 123
 
 #define PORTS_CLASS "/sys/class/virtio-ports"
 #define PORTS_LINKS "/dev/virtio-ports"
@@ -198,6 +203,33 @@ static void keep_vm(void)
 		ioctl(kvm, KVM_CREATE_VM, 0);
 }
 
+/* What the kernel's memory leak detector, if it has one, has found */
+static int check_leaks(void)
+{
+	/* It reports nothing that is younger than 5 s. */
+	const struct timespec age = { .tv_sec = 6 };
+	char buf[4096];
+	bool leaks = false;
+	ssize_t n;
+	int fd, i;
+
+	fd = open(KMEMLEAK, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	nanosleep(&age, NULL);
+	/* Twice: a pointer may have moved while it looked. */
+	for (i = 0; i < 2; i++)
+		if (write(fd, "scan", strlen("scan")) < 0)
+			fprintf(stderr, "init: " KMEMLEAK ": %s\n",
+				strerror(errno));
+	while ((n = read(fd, buf, sizeof(buf))) > 0) {
+		leaks = true;
+		fwrite(buf, 1, n, stderr);
+	}
+	close(fd);
+	return leaks ? LEAKED : 0;
+}
+
 static int read_cmd(char **args)
 {
 	static char buf[MAX_CMD_BYTES];
@@ -259,6 +291,8 @@ int main(void)
 		fprintf(stderr, "init: no command in " CMD_FILE "\n");
 	else
 		status = run(args);
+	if (!status)
+		status = check_leaks();
 
 	printf("LAB-EXIT %d\n", status);
 	fflush(stdout);

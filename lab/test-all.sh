@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 # usage: make test-all
 # Everything that make test runs, on every kernel; the same tests on kernels with
-# the kernel's own checks, the races ten times as long; and the kernel's selftests.
+# the kernel's own checks, the races ten times as long; the kernel's selftests; and
+# the tests on a kernel whose allocations and user copies can be made to fail, and
+# that finds memory that is lost.
 # Takes hours. A stage that has passed is not run again until a file of the project
 # changes: stop it, and call it again. The output is in build/test-all.
 
@@ -57,6 +59,7 @@ for kernel in "${kernels[@]}"; do
 	stage "debug-$kernel" env KERNELS="$kernel" CONFIG=debug \
 		LONG="${LONG:-10}" lab/test.sh
 done
+stage fault env KERNELS=6.12 CONFIG=fault lab/test.sh
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [[ $failed -eq 0 && $broken -eq 0 ]]
