@@ -27,6 +27,7 @@
 #define CMD_FILE     "/cmd"
 #define CONSOLE	     "/dev/hvc0"
 #define LIMIT_MODULE "/lib/vgic_limit.ko"
+#define KCSAN	     "/sys/kernel/debug/kcsan"
 #define KMEMLEAK     "/sys/kernel/debug/kmemleak"
 
 /* The status of a command that has succeeded, but left memory behind */
@@ -203,6 +204,26 @@ static void keep_vm(void)
 		ioctl(kvm, KVM_CREATE_VM, 0);
 }
 
+/* The kernel's detector of data races, if it has one, is to report the VGIC's. */
+static void watch_races(void)
+{
+	FILE *symbols = fopen("/proc/kallsyms", "r");
+	int fd = open(KCSAN, O_WRONLY | O_CLOEXEC);
+	char name[256], type;
+
+	if (fd >= 0 && symbols) {
+		dprintf(fd, "whitelist");
+		while (fscanf(symbols, "%*x %c %255s%*[^\n]", &type, name) == 2)
+			if (strchr("tT", type) && strstr(name, "vgic"))
+				dprintf(fd, "!%s", name);
+		dprintf(fd, "on");
+	}
+	if (fd >= 0)
+		close(fd);
+	if (symbols)
+		fclose(symbols);
+}
+
 /* What the kernel's memory leak detector, if it has one, has found */
 static int check_leaks(void)
 {
@@ -285,6 +306,7 @@ int main(void)
 		wait_a_little();
 	load_limit_module();
 	keep_vm();
+	watch_races();
 	setenv("PATH", "/bin:/sbin:/usr/bin:/usr/sbin", 1);
 	setenv("HOME", "/tmp", 1);
 	if (read_cmd(args))
