@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# usage: [CONFIG=debug] lab/kernel.sh VERSION stock|patched
+# usage: [CONFIG=debug|fault|kcsan] lab/kernel.sh VERSION stock|patched
+#        lab/kernel.sh VERSION source
 # Prints the folder of a built arm64 kernel: Image, config, version and, if
-# patched, the modules of lab/limit. VERSION is that of a linux-source-VERSION
+# patched, the modules of lab/limit; or that of the stock source. VERSION is that of a linux-source-VERSION
 # package of this release (6.12, 6.1), or 7.x: the newest that experimental has.
 # Builds what the cache does not have; the newest source is fetched once, and
 # again after `make update`.
@@ -13,7 +14,7 @@ set -euo pipefail
 . "${0%/*}/tree.sh"
 
 [[ ${1:-} == --help ]] && help
-[[ $# -eq 2 && ($2 == stock || $2 == patched) ]] || help 1 >&2
+[[ $# -eq 2 && $2 =~ ^(stock|patched|source)$ ]] || help 1 >&2
 version=$1 variant=$2 config=${CONFIG:-}
 start=$SECONDS
 
@@ -43,12 +44,16 @@ entry=$cache/kernel/$point-$variant${config:+-$config}-${key::12}
 name="kernel $point $variant${config:+ $config} ($release)"
 
 work=$cache/work/$version
-from_cache "$work.lock"
+if [[ $variant == source ]]; then
+	lock "$work.lock"
+else
+	from_cache "$work.lock"
+fi
 
 src=$work/src obj=$work/obj$config log=$cache/work/$version.log
 tmp=$cache/kernel/tmp.$version
 rm -rf "$tmp" "$work.tmp"
-mkdir -p "$tmp" "$cache/work"
+mkdir -p "$cache/work"
 
 kmake() {
 	local stage=$1
@@ -70,7 +75,9 @@ failed() {
 
 # extract: a tree of the source
 extract() {
-	[[ -e $work/$release ]] && return
+	local stamp
+	stamp=$release-$(sha256sum "$repo/lab/kernel.exclude" | cut -c -8)
+	[[ -e $work/$stamp ]] && return
 	rm -rf "$work"
 	mkdir -p "$work.tmp/orig"
 	sed -n "s,^/,$package/,p" "$repo/lab/kernel.exclude" \
@@ -87,9 +94,15 @@ extract() {
 		rm -f "$deb"
 		failed "unpacking $deb, now removed,"
 	}
-	touch "$work.tmp/$release"
+	touch "$work.tmp/$stamp"
 	mv "$work.tmp" "$work"
 }
+
+if [[ $variant == source ]]; then
+	extract
+	echo "$work/orig"
+	exit
+fi
 
 # configure: nothing but the fragments, and everything in them
 configure() {
@@ -138,6 +151,7 @@ if [[ ! $built ]]; then
 	[[ $built ]] || failed building
 fi
 
+mkdir -p "$tmp"
 cp "$obj/arch/arm64/boot/Image" "$tmp/"
 cp "$obj/.config" "$tmp/config"
 echo "$point" >"$tmp/version"

@@ -115,9 +115,9 @@ fi
 kernels=()
 for version in ${KERNELS:-6.12 6.1}; do
 	kernel=$(lab/kernel.sh "$version" patched)
+	tree=$(lab/kernel.sh "$version" source)
 	for name in apply export; do
-		host "$version-$name" "tests/$name.sh" \
-			"$cache/work/$version/orig"
+		host "$version-$name" "tests/$name.sh" "$tree"
 	done
 	for source in tests/kvm/*.c; do
 		name=$(basename "$source" .c)
