@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * Linked into both of the lab's QEMUs, stock and patched, in front of ioctl():
- * how long the VGIC's registers take, one by one or in batches. A thread's calls
- * for them, up to its next call for something else, are a line on stderr, in the
- * form of a trace event:
+ * Linked into both of the lab's QEMUs, stock and patched, in front of ioctl(): how
+ * long KVM takes for the VGIC's registers, one by one or in batches. If
+ * LAB_VGIC_REGISTERS is in the environment, a thread's calls for them, up to its
+ * next call for something else, are a line on stderr, in the form of a trace event:
  *
  *   TID@SECONDS:lab_vgic_registers direction=get|put calls=N us=N
- *
- * The time is that from the start of the first call to the end of the last, so
- * what QEMU does between them is in it.
  */
 #define _GNU_SOURCE /* gettid() */
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,8 +25,7 @@ int __real_ioctl(int fd, unsigned long request, ...);
 static __thread struct {
 	unsigned int calls;
 	bool put; /* QEMU reads a register or two while it restores, too. */
-	uint64_t begin_ns;
-	uint64_t end_ns;
+	uint64_t ns;
 } series;
 
 static uint64_t now_ns(clockid_t clock)
@@ -60,15 +58,14 @@ static void end_series(void)
 		"%d@%llu.%06llu:lab_vgic_registers direction=%s calls=%u us=%llu\n",
 		(int)gettid(), (unsigned long long)us / 1000000,
 		(unsigned long long)us % 1000000, series.put ? "put" : "get",
-		series.calls,
-		(unsigned long long)(series.end_ns - series.begin_ns) / 1000);
-	series.calls = 0;
-	series.put = false;
+		series.calls, (unsigned long long)series.ns / 1000);
+	memset(&series, 0, sizeof(series));
 }
 
 int __wrap_ioctl(int fd, unsigned long request, ...)
 {
 	const struct kvm_device_attr *attr;
+	uint64_t begin;
 	void *arg;
 	va_list ap;
 	int ret;
@@ -81,15 +78,15 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	if ((request != KVM_GET_DEVICE_ATTR &&
 	     request != KVM_SET_DEVICE_ATTR) ||
 	    !is_vgic_registers(attr->group)) {
-		if (series.calls)
+		if (series.calls && getenv("LAB_VGIC_REGISTERS"))
 			end_series();
 		return __real_ioctl(fd, request, arg);
 	}
 
-	if (!series.calls++)
-		series.begin_ns = now_ns(CLOCK_MONOTONIC);
-	series.put |= request == KVM_SET_DEVICE_ATTR;
+	begin = now_ns(CLOCK_MONOTONIC);
 	ret = __real_ioctl(fd, request, arg);
-	series.end_ns = now_ns(CLOCK_MONOTONIC);
+	series.ns += now_ns(CLOCK_MONOTONIC) - begin;
+	series.put |= request == KVM_SET_DEVICE_ATTR;
+	series.calls++;
 	return ret;
 }

@@ -187,8 +187,8 @@ static void note_registers(struct migrate_run *run, const char *line,
 	if (source && !strcmp(direction, "get"))
 		add_to(&run->ms[MIGRATE_SOURCE_GET], ms);
 	else if (!source && !strcmp(direction, "put"))
-		add_to(&run->ms[loading ? MIGRATE_DESTINATION_PUT :
-					  MIGRATE_BOOT_PUT],
+		add_to(&run->ms[loading ? MIGRATE_DESTINATION_PUT
+					: MIGRATE_BOOT_PUT],
 		       ms);
 }
 
@@ -367,6 +367,8 @@ static int measure(const struct migrate *migrate,
 	snprintf(results->kernel, sizeof(results->kernel), "%s", uts.release);
 	snprintf(results->qemu, sizeof(results->qemu), "%s", migrate->qemu);
 
+	/* For lab/qemu-ioctl.c */
+	setenv("LAB_VGIC_REGISTERS", "1", 1);
 	guest = start(migrate, MIGRATE_STOCK, NULL);
 	if (!guest)
 		return EXIT_FAILED;
