@@ -1,12 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# usage: make test-all
+# usage: make test-all, or lab/test-all.sh [STAGE]...
 # Everything that make test runs, on every kernel; the same tests on kernels with
 # the kernel's own checks, the races ten times as long; the kernel's selftests; and
 # the tests on a kernel whose allocations and user copies can be made to fail, and
 # that finds memory that is lost.
-# Takes hours. A stage that has passed is not run again until a file of the project
-# changes: stop it, and call it again. The output is in build/test-all.
+# Takes hours; only the stages whose name is given, if any is: test, fuzz, fault, and
+# steps, selftests and debug with a kernel's version (debug-6.12). LONG=N makes the
+# races take N times as long, and not ten. A stage that has passed is not run again
+# until a file of the project changes: stop it, and call it again. The output is in
+# build/test-all.
 
 set -euo pipefail
 . "${0%/*}/lib.sh"
@@ -22,11 +25,13 @@ key=$(find . \( -path ./build -o -path ./.git \) -prune -o -type f -print0 |
 key=${key::12}
 
 passed=0 failed=0 skipped=0 broken=0
+only=" $* "
 # stage NAME COMMAND...: its last line counts, "N passed, N failed, N skipped"
 stage() {
 	local name=$1 start=$SECONDS log=$state/$1.log rc=0 p f s
 	local counts='s/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p'
 	shift
+	[[ $only == "  " || $only == *" $name "* ]] || return 0
 	if [[ $(cat "$state/$name.passed" 2>/dev/null) == "$key" ]]; then
 		say "$name: has passed"
 	else
@@ -61,5 +66,6 @@ for kernel in "${kernels[@]}"; do
 done
 stage fault env KERNELS=6.12 CONFIG=fault lab/test.sh
 
+[[ $((passed + failed + skipped)) -gt 0 ]] || die "no stage has that name"
 echo "$passed passed, $failed failed, $skipped skipped"
 [[ $failed -eq 0 && $broken -eq 0 ]]
