@@ -2,8 +2,9 @@
 /*
  * Linked into both of the lab's QEMUs, stock and patched, in front of ioctl(): how
  * long KVM takes for the VGIC's registers, one by one or in batches. If
- * LAB_VGIC_REGISTERS is in the environment, a thread's calls for them, up to its
- * next call for something else, are a line on stderr, in the form of a trace event:
+ * LAB_VGIC_REGISTERS is in the environment, a thread's calls for them, up to a
+ * pause or its next call for something else, are a line on stderr, in the form of a
+ * trace event, whose time is that of the end of the last call:
  *
  *   TID@SECONDS:lab_vgic_registers direction=get|put calls=N us=N
  */
@@ -19,6 +20,8 @@
 
 #include <linux/kvm.h>
 
+#define PAUSE_NS 5000000
+
 int __wrap_ioctl(int fd, unsigned long request, ...);
 int __real_ioctl(int fd, unsigned long request, ...);
 
@@ -26,13 +29,14 @@ static __thread struct {
 	unsigned int calls;
 	bool put; /* QEMU reads a register or two while it restores, too. */
 	uint64_t ns;
+	uint64_t end_ns; /* CLOCK_REALTIME, as the trace has it */
 } series;
 
-static uint64_t now_ns(clockid_t clock)
+static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
-	clock_gettime(clock, &ts);
+	clock_gettime(CLOCK_REALTIME, &ts);
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
@@ -52,8 +56,10 @@ static bool is_vgic_registers(uint32_t group)
 
 static void end_series(void)
 {
-	uint64_t us = now_ns(CLOCK_REALTIME) / 1000;
+	uint64_t us = series.end_ns / 1000;
 
+	if (!series.calls || !getenv("LAB_VGIC_REGISTERS"))
+		return;
 	fprintf(stderr,
 		"%d@%llu.%06llu:lab_vgic_registers direction=%s calls=%u us=%llu\n",
 		(int)gettid(), (unsigned long long)us / 1000000,
@@ -78,14 +84,16 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	if ((request != KVM_GET_DEVICE_ATTR &&
 	     request != KVM_SET_DEVICE_ATTR) ||
 	    !is_vgic_registers(attr->group)) {
-		if (series.calls && getenv("LAB_VGIC_REGISTERS"))
-			end_series();
+		end_series();
 		return __real_ioctl(fd, request, arg);
 	}
 
-	begin = now_ns(CLOCK_MONOTONIC);
+	begin = now_ns();
+	if (begin - series.end_ns > PAUSE_NS)
+		end_series();
 	ret = __real_ioctl(fd, request, arg);
-	series.ns += now_ns(CLOCK_MONOTONIC) - begin;
+	series.end_ns = now_ns();
+	series.ns += series.end_ns - begin;
 	series.put |= request == KVM_SET_DEVICE_ATTR;
 	series.calls++;
 	return ret;

@@ -434,7 +434,7 @@ void inject_print_table(const struct inject_results *results, FILE *f)
 		print_rates(results, f);
 }
 
-/* The targets, as the project's issue 4 states them */
+/* The project's targets */
 
 static bool has_kernel(const struct inject_results *results, const char *series)
 {

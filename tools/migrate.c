@@ -172,9 +172,22 @@ static void note_state(struct migrate_run *run, const char *line, bool load)
 		add_to(&run->ms[MIGRATE_SOURCE_RAM], ms);
 }
 
-/* Of the VGIC's registers: "direction=put calls=2 us=4400" */
+/* "THREAD@SECONDS:EVENT ARGUMENTS": the arguments, or NULL */
+static char *parse_event(char *line, double *seconds, char event[64])
+{
+	int len;
+
+	if (sscanf(line, "%*d@%lf:%63s %n", seconds, event, &len) != 2)
+		return NULL;
+	return line + len;
+}
+
+/*
+ * Of the VGIC's registers: "direction=put calls=2 us=4400". Before the migration
+ * began, a source has been a destination, and a destination has been reset.
+ */
 static void note_registers(struct migrate_run *run, const char *line,
-			   bool source, bool loading)
+			   bool source, bool begun)
 {
 	char direction[8];
 	long long usecs;
@@ -184,45 +197,57 @@ static void note_registers(struct migrate_run *run, const char *line,
 		   &usecs) != 2)
 		return;
 	ms = usecs / 1000.0;
-	if (source && !strcmp(direction, "get"))
+	if (source && begun && !strcmp(direction, "get"))
 		add_to(&run->ms[MIGRATE_SOURCE_GET], ms);
 	else if (!source && !strcmp(direction, "put"))
-		add_to(&run->ms[loading ? MIGRATE_DESTINATION_PUT
-					: MIGRATE_BOOT_PUT],
+		add_to(&run->ms[begun ? MIGRATE_DESTINATION_PUT
+				      : MIGRATE_BOOT_PUT],
 		       ms);
+}
+
+/* The lines of the registers may come late, but their time is right. */
+static void read_registers(struct migrate_run *run, char *log, bool source,
+			   double begin)
+{
+	char event[64], *line, *save = NULL, *args;
+	double seconds;
+
+	for (line = strtok_r(log, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		args = parse_event(line, &seconds, event);
+		if (args && !strcmp(event, "lab_vgic_registers"))
+			note_registers(run, args, source, seconds > begin);
+	}
 }
 
 static void read_trace(struct migrate_run *run, const struct qemu *qemu,
 		       bool source)
 {
-	char *log = qemu_log(qemu), *line, *save = NULL, *args;
-	/* The migration has begun: before, a source has been a destination. */
-	bool begun = false;
-	double seconds, stopped = 0;
-	char event[64];
-	int len;
+	char *log = qemu_log(qemu), *copy = log ? strdup(log) : NULL;
+	char event[64], *line, *save = NULL, *args;
+	double seconds, begin = 0;
 
-	for (line = strtok_r(log ? log : "", "\n", &save); line;
+	for (line = strtok_r(copy ? copy : "", "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save)) {
-		if (sscanf(line, "%*d@%lf:%63s %n", &seconds, event, &len) != 2)
+		args = parse_event(line, &seconds, event);
+		if (!args)
 			continue;
-		args = line + len;
-		if (!strcmp(event, "lab_vgic_registers")) {
-			if (begun || !source)
-				note_registers(run, args, source, begun);
-		} else if (!strcmp(event, "vmstate_downtime_checkpoint")) {
-			if (source && !strcmp(args, "src-downtime-start")) {
-				stopped = seconds;
-				begun = true;
-			}
+		if (!strcmp(event, "vmstate_downtime_checkpoint")) {
+			if (source && !strcmp(args, "src-downtime-start"))
+				begin = seconds;
 		} else if (!strcmp(event, "vmstate_downtime_save") && source) {
 			note_state(run, args, false);
-			run->ms[MIGRATE_SOURCE] = 1000 * (seconds - stopped);
+			run->ms[MIGRATE_SOURCE] = 1000 * (seconds - begin);
 		} else if (!strcmp(event, "vmstate_downtime_load") && !source) {
 			note_state(run, args, true);
-			begun = true;
+			/* The first is of the memory. */
+			if (!begin)
+				begin = seconds;
 		}
 	}
+	if (begin && log)
+		read_registers(run, log, source, begin);
+	free(copy);
 	free(log);
 }
 
