@@ -51,19 +51,39 @@ apt_update() {
 	apt_private "$1" "$2" apt-get update >/dev/null && touch "$dir/updated"
 }
 
-# fetch PACKAGE [RELEASE [ARCH]]: prints the path of its newest .deb, or, with
-# ARCH "source", of its .dsc. What was fetched once stays pinned until
-# `make update`.
+# apt_source RELEASE ARCH PACKAGE VERSION: its newest source of the VERSION, 10.2
+# say, that the mirror really has: lists can name what it does not serve.
+apt_source() {
+	local version
+	apt_private "$1" "$2" apt-cache showsrc "$3" |
+		grep -E "^Version: ([0-9]+:)?${4//./\\.}[.+~-]" | sort -Vr | {
+		while read -r _ version; do
+			apt_private "$1" "$2" apt-get source --download-only \
+				"$3=$version" && exit
+			rm -f "$3"_*
+		done
+		echo "no $3 $4 is served"
+		exit 1
+	}
+}
+
+# fetch PACKAGE [RELEASE [ARCH [VERSION]]]: prints the path of its newest .deb, or,
+# with ARCH "source", of its .dsc, and that of the newest of VERSION, if given. What
+# was fetched once stays pinned until `make update`.
 fetch() {
 	local pkg=$1 release=${2:-$codename} arch=${3:-arm64}
 	local dir=$cache/deb/$release-$arch lists=$arch tmp file
-	local pin=$dir/$pkg get=(download) ext=deb
+	local pin=$dir/$pkg${4:+-$4} what=$pkg${4:+ $4} ext=deb
+	local get=(apt_private "$release" "$lists" apt-get download "$pkg")
 	if [[ -e $pin ]]; then
 		readlink -f "$pin"
 		return
 	fi
 	if [[ $arch == source ]]; then
-		lists=arm64 get=(source --download-only) ext=dsc
+		lists=arm64 ext=dsc
+		get=(apt_private "$release" "$lists" apt-get source
+			--download-only "$pkg")
+		[[ ! ${4:-} ]] || get=(apt_source "$release" "$lists" "$pkg" "$4")
 	fi
 	mkdir -p "$dir"
 	# Two runs at once fetch it once.
@@ -72,20 +92,18 @@ fetch() {
 	if [[ ! -e $pin ]]; then
 		tmp=$(mktemp -d "$dir/tmp.XXXXXX")
 		fetched() { du -sm "$tmp" | awk '{ printf "%d MB", $1 }'; }
-		export -f apt_private apt_update apt_sources
+		export -f apt_private apt_update apt_source apt_sources
 		export cache codename keyring
 		# Lists can be older than what the mirror still has.
 		# shellcheck disable=SC2016
-		run "fetching $pkg" fetched "$cache/deb/log" bash -c '
+		run "fetching $what" fetched "$cache/deb/log" bash -c '
 			cd "$1" || exit
-			[[ -e $cache/apt/$2-$3/updated ]] &&
-				apt_private "$2" "$3" apt-get "${@:4}" && exit
-			apt_update "$2" "$3" &&
-				apt_private "$2" "$3" apt-get "${@:4}"
-		' - "$tmp" "$release" "$lists" "${get[@]}" "$pkg" || {
+			[[ -e $cache/apt/$2-$3/updated ]] && "${@:4}" && exit
+			apt_update "$2" "$3" && "${@:4}"
+		' - "$tmp" "$release" "$lists" "${get[@]}" || {
 			rm -rf "$tmp"
 			tail -n 3 "$cache/deb/log" >&2
-			die "cannot fetch package $pkg ($release): is the" \
+			die "cannot fetch package $what ($release): is the" \
 				"network, and a mirror in apt's settings, there?"
 		}
 		file=$(basename "$tmp"/*."$ext")

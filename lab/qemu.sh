@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # usage: lab/qemu.sh VERSION stock|patched
 # Prints the folder of a QEMU for arm64 hosts with KVM, static: the program
-# qemu-system-aarch64 and version. VERSION is 10.0 or 7.2, from the source
+# qemu-system-aarch64 and version. VERSION is 10.2, 10.0 or 7.2, from the source
 # package of the Debian release that has it. Builds what the cache does not have;
 # the newest source is fetched once, and again after `make update`.
 
@@ -16,10 +16,15 @@ set -euo pipefail
 version=$1 variant=$2
 start=$SECONDS
 # 7.2 does not build for arm without TCG.
+own=(ioctl)
 case $version in
+10.2)
+	suite=sid options=(--disable-tcg --disable-download)
+	own=(ioctl cxl)
+	;;
 10.0) suite=trixie options=(--disable-tcg --disable-download) ;;
 7.2) suite=bookworm options=(--enable-tcg "--meson=meson") ;;
-*) die "no QEMU $version; there is: 10.0 7.2" ;;
+*) die "no QEMU $version; there is: 10.2 10.0 7.2" ;;
 esac
 
 # The libraries' static halves and headers; a meson that is new enough.
@@ -29,7 +34,10 @@ meson_suite=trixie
 # What decides the result is in the entry's name. Raise recipe when a change
 # here makes for another QEMU.
 recipe=2
-dsc=$(fetch qemu $suite source)
+# sid has newer ones, too.
+of=()
+[[ $suite != sid ]] || of=("$version")
+dsc=$(fetch qemu $suite source ${of[@]+"${of[@]}"})
 release=${dsc##*/} release=${release#*_} release=${release%.dsc}
 point=${release%%[+-]*}
 debs=()
@@ -38,7 +46,8 @@ meson=$(fetch meson $meson_suite)
 key=$({
 	echo "$recipe" "$release" "$("${cross}gcc" --version | head -n 1)"
 	echo "${options[@]}" "${debs[@]##*/}"
-	cat "$repo/lab/qemu.config" "$repo/lab/qemu-ioctl.c"
+	cat "$repo/lab/qemu.config"
+	for f in "${own[@]}"; do cat "$repo/lab/qemu-$f.c"; done
 	if [[ $variant == patched ]]; then
 		cd "$repo"
 		find "qemu/series/$version" -type f -print0 | sort -z |
@@ -116,7 +125,7 @@ configure() {
 		--cc="$tools/bin/cc" \
 		--target-list=aarch64-softmmu --with-devices-aarch64=lab \
 		--without-default-features --without-default-devices \
-		--extra-ldflags="-Wl,--wrap=ioctl $work/ioctl.o" \
+		--extra-ldflags="-Wl,--wrap=ioctl ${objects[*]}" \
 		--enable-kvm --static --enable-fdt=system \
 		--enable-trace-backends=log --disable-debug-info \
 		--disable-install-blobs --disable-werror "${options[@]}" ||
@@ -131,7 +140,12 @@ export PKG_CONFIG_LIBDIR=$tools/usr/lib/aarch64-linux-gnu/pkgconfig:$tools/usr/s
 
 extract
 patch_tree "$repo/qemu/apply" VERSION
-"${cross}gcc" -Wall -Werror -O2 -fPIE -c "$repo/lab/qemu-ioctl.c" -o "$work/ioctl.o"
+objects=()
+for f in "${own[@]}"; do
+	objects+=("$work/$f.o")
+	"${cross}gcc" -Wall -Werror -O2 -fPIE -c "$repo/lab/qemu-$f.c" \
+		-o "$work/$f.o"
+done
 rm -f "$obj/qemu-system-aarch64"
 configure
 compiled() { grep -o '^\[[0-9]*/[0-9]*\]' "$log" | tail -n 1; }
@@ -139,8 +153,9 @@ run "$name: building" compiled "$log" ninja -C "$obj" -j"$(nproc)" \
 	qemu-system-aarch64 || failed building
 
 "${cross}strip" -o "$tmp/qemu-system-aarch64" "$obj/qemu-system-aarch64"
-echo "$point" >"$tmp/version"
+# The distribution's patches can be those of a later point release.
+cp "$src/VERSION" "$tmp/version"
 place "$tmp" "$entry"
 
-keep_newest "$cache/qemu" "$version.*"
+keep_newest "$cache/qemu" "${version}[.-]*"
 answer "built in $((SECONDS - start)) s"
