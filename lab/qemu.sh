@@ -15,20 +15,24 @@ set -euo pipefail
 [[ $# -eq 2 && ($2 == stock || $2 == patched) ]] || help 1 >&2
 version=$1 variant=$2
 start=$SECONDS
-# 7.2 does not build for arm without TCG.
-own=(ioctl)
+# 7.2 does not build for arm without TCG, and --python is only for its own meson.
+own=(ioctl) python=(--python=/usr/bin/python3)
 case $version in
 10.2)
 	suite=sid options=(--disable-tcg --disable-download)
 	own=(ioctl cxl)
 	;;
 10.0) suite=trixie options=(--disable-tcg --disable-download) ;;
-7.2) suite=bookworm options=(--enable-tcg "--meson=meson") ;;
+7.2)
+	suite=bookworm options=(--enable-tcg "--meson=meson")
+	python=()
+	;;
 *) die "no QEMU $version; there is: 10.2 10.0 7.2" ;;
 esac
 
 # The libraries' static halves and headers; a meson that is new enough.
 libraries=(libglib2.0-dev libpcre2-dev libffi-dev zlib1g-dev libfdt-dev)
+[[ $version != 7.2 ]] || libraries+=(libpixman-1-dev)
 meson_suite=trixie
 
 # What decides the result is in the entry's name. Raise recipe when a change
@@ -76,7 +80,7 @@ unpack() {
 	local base=${1%-*} patch
 	mkdir "$2"
 	tar -xf "$base".orig.tar.xz -C "$2" --strip-components=1 \
-		--exclude='*/roms/*' --exclude='*/tests/tcg/*'
+		--exclude='*/roms/*'
 	tar -xf "${1%.dsc}".debian.tar.xz -C "$2" debian/patches
 	while read -r patch; do
 		[[ ! $patch || $patch == '#'* ]] && continue
@@ -121,7 +125,7 @@ configure() {
 	cd "$obj"
 	configured() { grep -c 'found:\|Checking' "$log"; }
 	run "$name: configuring" configured "$log" "$src/configure" \
-		--python=/usr/bin/python3 --cross-prefix="$cross" \
+		${python[@]+"${python[@]}"} --cross-prefix="$cross" \
 		--cc="$tools/bin/cc" \
 		--target-list=aarch64-softmmu --with-devices-aarch64=lab \
 		--without-default-features --without-default-devices \
