@@ -110,7 +110,7 @@ int qemu_check(struct qemu *qemu);
  */
 int qemu_migrate(struct qemu *qemu, struct qemu *to, const char *alter);
 
-/* To the migration stream in file @path, with what has to be set for it */
+/* To a file, whose stream the URI "exec:@path -" is then, for incoming */
 int qemu_save(struct qemu *qemu, const char *path);
 
 /* What it has printed, and traced, as a string to free; or NULL */

@@ -255,7 +255,7 @@ static struct qemu *load(const char *binary, const char *path)
 	char uri[64];
 	struct qemu *qemu;
 
-	snprintf(uri, sizeof(uri), "file:%s", path);
+	snprintf(uri, sizeof(uri), "exec:%s -", path);
 	qemu = start_incoming(binary, NULL, uri);
 	REQUIRE_QEMU(qemu, qemu_wait_status(qemu, "paused", 120));
 	return qemu;
@@ -520,7 +520,7 @@ static void pass(const struct qemu_config *config, const char *binary,
 	struct qemu *qemu;
 	char uri[64];
 
-	snprintf(uri, sizeof(uri), "file:%s", in);
+	snprintf(uri, sizeof(uri), "exec:%s -", in);
 	own.incoming = uri;
 	qemu = start(&own, binary, arg);
 	/* As the source was: it has never run. */
