@@ -7,6 +7,9 @@
 # KERNELS="6.12 6.1" (that is, unless set) are the kernels, CONFIG=debug has them
 # built with the kernel's own checks and runs nothing but the kernel tests, LONG=N
 # makes the races take N times as long, OUT is another folder than build/test.
+# QEMU=10.0 (unless set) are the QEMUs that a guest migrates between, each version by
+# itself. The test neighbours, from each version to the next one, 7.2, 10.0 and 10.2,
+# is run only if its name is given.
 #
 # A kernel test boots the lab with two CPUs, or with the options of boot.sh that
 # a line "lab: OPTIONS" in its source asks for.
@@ -89,27 +92,52 @@ host fuzz-snapshot tests/fuzz/run.sh --seconds $((15 * (long > 1 ? 40 : 1)))
 host library-abi tests/abi.sh
 host library-manual tests/manual.sh
 
-# migration NAME KERNEL OPTIONS...: moves a guest between two QEMUs
+# migration NAME KERNEL OPTIONS...: moves a guest between the QEMUs in qemus
 migration() {
 	try "$1" lab/boot.sh --kernel "$2" --smp 2 --mem 3G --timeout 1500 \
 		--file build/arm64/tests/migrate/migration \
 		--file build/arm64/tests/migrate/relay:/bin/sh \
-		--file "$qemu_stock/qemu-system-aarch64:/bin/qemu-stock" \
-		--file "$qemu_patched/qemu-system-aarch64:/bin/qemu-patched" \
+		"${qemus[@]}" \
 		--file "$guest/Image:/guest/Image" \
 		--file "$guest/initrd:/guest/initrd" \
 		--log "$out/$1.log" -- /bin/migration "${@:3}"
 }
 
+# take_qemu VERSION PREFIX: adds both QEMUs to qemus, as /bin/PREFIX-VARIANT
+take_qemu() {
+	local variant dir
+	for variant in stock patched; do
+		dir=$(lab/qemu.sh "$1" $variant)
+		qemus+=(--file "$dir/qemu-system-aarch64:/bin/$2-$variant")
+	done
+}
+
+# migrations QEMU: on each kernel; all of it on the first, whose stock is tested, too
+migrations() {
+	local version kernel quick=''
+	qemus=()
+	take_qemu "$1" qemu
+	for version in ${KERNELS:-6.12 6.1}; do
+		kernel=$(lab/kernel.sh "$version" patched)
+		migration "$version-qemu_$1-migration" "$kernel" \
+			$quick --need-batch
+		[[ $quick ]] || migration "${version}_stock-qemu_$1-migration" \
+			"$(lab/kernel.sh "$version" stock)" --quick
+		quick=--quick
+	done
+	try "qemu_$1-export" tests/export.sh "$cache/work/qemu-$1/orig"
+}
+
 if [[ ! $config ]] && wanted migration; then
-	qemu_stock=$(lab/qemu.sh "${QEMU:-10.0}" stock)
-	qemu_patched=$(lab/qemu.sh "${QEMU:-10.0}" patched)
 	guest=$(lab/guest.sh)
-	# The longest first
-	migration 6.12-migration "$(lab/kernel.sh 6.12 patched)" --need-batch
-	migration 6.12-stock-migration "$(lab/kernel.sh 6.12 stock)" --quick
-	migration 6.1-migration "$(lab/kernel.sh 6.1 patched)" --quick --need-batch
-	try qemu-export tests/export.sh "$cache/work/qemu-${QEMU:-10.0}/orig"
+	for qemu in ${QEMU:-10.0}; do migrations "$qemu"; done
+fi
+
+if [[ ! $config && $only == *" neighbours "* ]]; then
+	guest=$(lab/guest.sh) qemus=()
+	for qemu in 7.2 10.0 10.2; do take_qemu $qemu "qemu-$qemu"; done
+	migration 6.12-neighbours "$(lab/kernel.sh 6.12 patched)" \
+		--neighbours --need-batch
 fi
 
 kernels=()

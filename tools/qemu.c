@@ -381,8 +381,8 @@ static void make_args(struct args *args, const struct qemu *qemu,
 	path_of(qemu, "serial", path);
 	add(args, "%s", config->binary);
 	add(args, "-M");
-	add(args, "virt,gic-version=3%s%s", config->machine ? "," : "",
-	    config->machine ? config->machine : "");
+	add(args, "%s,gic-version=3%s%s", config->type ? config->type : "virt",
+	    config->machine ? "," : "", config->machine ? config->machine : "");
 	add(args, "-accel");
 	add(args, "kvm");
 	add(args, "-cpu");

@@ -25,7 +25,8 @@
 /**
  * struct qemu_config - a QEMU to start
  * @binary:	the program
- * @machine:	options of -M after "virt,gic-version=3", or NULL
+ * @type:	of the machine; NULL: virt, the newest that this QEMU has
+ * @machine:	options of -M after the type and "gic-version=3", or NULL
  * @smp:	-smp
  * @mem:	-m
  * @queues:	of the guest's disk, each an LPI; 0: no disk
@@ -38,6 +39,7 @@
  */
 struct qemu_config {
 	const char *binary;
+	const char *type;
 	const char *machine;
 	const char *smp;
 	const char *mem;

@@ -2,10 +2,11 @@
 /*
  * Live migration of a Linux guest between QEMUs with and without batches:
  *
- *   migration [--quick] [--seed N] [--need-batch]
+ *   migration [--quick | --neighbours] [--seed N] [--need-batch]
  *
  * The guest boots once, and goes from one QEMU to the next. With --quick, which
  * is for a kernel without the batch call, too, only pairs of QEMUs are tested.
+ * With --neighbours, it goes round QEMUs of three versions.
  */
 #define _GNU_SOURCE /* memmem() */
 #include <endian.h>
@@ -21,6 +22,9 @@
 #define STOCK	"/bin/qemu-stock"
 #define PATCHED "/bin/qemu-patched"
 
+/* The machine that the oldest of the neighbours has, and all others */
+#define OLDEST_MACHINE "virt-7.2"
+
 #define NR_VCPUS     8
 #define BOOT_SECONDS 600
 #define STREAM	     "/tmp/stream"
@@ -32,11 +36,12 @@
 /* Where the guest is; NULL before it has booted, or after it was lost */
 static struct qemu *guest;
 static bool guest_is_patched;
+static const char *guest_binary; /* of the neighbours */
 static bool has_batch;
 
 #define REQUIRE_QEMU(qemu, call) REQUIRE(!(call), "%s: %s", #call, (qemu)->err)
 
-static const struct qemu_config base = {
+static struct qemu_config base = {
 	.smp = "8",
 	.mem = "144M",
 	.queues = NR_VCPUS,
@@ -66,6 +71,11 @@ static void end_qemus(void)
 			end_qemu(started[i]);
 }
 
+static bool is_patched(const char *binary)
+{
+	return strstr(binary, "-patched");
+}
+
 /* @args are those of patched QEMUs, after the trace event. */
 static struct qemu *start(const struct qemu_config *config, const char *binary,
 			  const char *arg)
@@ -79,7 +89,7 @@ static struct qemu *start(const struct qemu_config *config, const char *binary,
 	REQUIRE(qemu, "no memory");
 	started[i] = qemu;
 	own.binary = binary;
-	if (!strcmp(binary, PATCHED)) {
+	if (is_patched(binary)) {
 		own.args[0] = "-trace";
 		own.args[1] = "kvm_arm_gicv3_transfer";
 		if (arg) {
@@ -135,16 +145,22 @@ static void check_calls(const struct qemu *qemu, const char *direction,
 	free(log);
 }
 
-static void boot_guest(void)
+static void boot(const char *binary)
 {
-	struct qemu *qemu = start(&base, PATCHED, NULL);
+	struct qemu *qemu = start(&base, binary, NULL);
 
 	REQUIRE_QEMU(qemu, qemu_wait_guest(qemu, BOOT_SECONDS));
 	REQUIRE_QEMU(qemu, qemu_check(qemu));
-	check_calls(qemu, "put", has_batch);
+	if (is_patched(binary))
+		check_calls(qemu, "put", has_batch);
 	check_log(qemu);
 	guest = qemu;
-	guest_is_patched = true;
+	guest_is_patched = is_patched(binary);
+}
+
+static void boot_guest(void)
+{
+	boot(PATCHED);
 }
 
 /* The guest's hash of the distributor: what any QEMU moves, and the rest */
@@ -187,7 +203,7 @@ static void move_to(struct qemu *to, bool patched)
 
 static void move(const char *binary, const char *arg, bool batched)
 {
-	bool patched = !strcmp(binary, PATCHED);
+	bool patched = is_patched(binary);
 	bool was_patched = guest_is_patched;
 	struct qemu *from = guest, *to;
 
@@ -593,7 +609,59 @@ static const struct test tests[] = {
 	{ "-smp 12,clusters=2,cores=3,threads=2", clusters },
 };
 
-static struct test wrapped[ARRAY_SIZE(tests)];
+/* Neighbours */
+
+#define HOP(from, to)                                              \
+	{                                                          \
+		from " to " to, "/bin/qemu-" from, "/bin/qemu-" to \
+	}
+
+/*
+ * Each pair of neighbours, both ways, as one way round that the guest goes. Stock
+ * QEMUs first: what they refuse is not for a series to make good.
+ */
+static const struct {
+	const char *rule;
+	const char *from;
+	const char *to;
+} hops[] = {
+	HOP("7.2-stock", "10.0-stock"),
+	HOP("10.0-stock", "10.2-stock"),
+	HOP("10.2-stock", "10.0-stock"),
+	HOP("10.0-stock", "7.2-stock"),
+	HOP("7.2-stock", "10.0-patched"),
+	HOP("10.0-patched", "7.2-patched"),
+	HOP("7.2-patched", "10.0-stock"),
+	HOP("10.0-stock", "10.2-patched"),
+	HOP("10.2-patched", "10.0-patched"),
+	HOP("10.0-patched", "10.2-stock"),
+	HOP("10.2-stock", "10.0-patched"),
+	HOP("10.0-patched", "10.2-patched"),
+	HOP("10.2-patched", "10.0-stock"),
+	HOP("10.0-stock", "7.2-patched"),
+	HOP("7.2-patched", "10.0-patched"),
+	HOP("10.0-patched", "7.2-stock"),
+};
+
+static void hop(void)
+{
+	const char *to = hops[test_index].to;
+
+	/* The first, or the one before has failed. */
+	if (!guest_binary || strcmp(guest_binary, hops[test_index].from)) {
+		guest = NULL;
+		end_qemus();
+		boot(hops[test_index].from);
+	}
+	guest_binary = NULL;
+	move(to, NULL, has_batch);
+	guest_binary = to;
+}
+
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+static struct test wrapped[MAX(ARRAY_SIZE(tests), ARRAY_SIZE(hops))];
+static bool neighbours;
 
 /* What a test leaves running would slow the next one down. */
 static void run_wrapped(void)
@@ -608,24 +676,31 @@ static void run_wrapped(void)
 		first = false;
 	}
 	end_qemus();
-	tests[test_index].run();
+	if (neighbours)
+		hop();
+	else
+		tests[test_index].run();
 }
 
 int main(int argc, char **argv)
 {
 	bool quick = argc > 1 && !strcmp(argv[1], "--quick");
-	size_t i;
+	size_t i, n = quick ? NR_QUICK : ARRAY_SIZE(tests);
 
-	if (quick) {
+	neighbours = argc > 1 && !strcmp(argv[1], "--neighbours");
+	if (quick || neighbours) {
 		argv[1] = argv[0];
 		argv++;
 		argc--;
 	}
-	for (i = 0; i < ARRAY_SIZE(tests); i++) {
-		wrapped[i].rule = tests[i].rule;
+	if (neighbours) {
+		n = ARRAY_SIZE(hops);
+		base.type = OLDEST_MACHINE;
+	}
+	for (i = 0; i < n; i++) {
+		wrapped[i].rule = neighbours ? hops[i].rule : tests[i].rule;
 		wrapped[i].run = run_wrapped;
 	}
 	test_timeout_s = 1500;
-	return run_tests(argc, argv, wrapped,
-			 quick ? NR_QUICK : ARRAY_SIZE(tests));
+	return run_tests(argc, argv, wrapped, n);
 }
