@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 
-.PHONY: help run test test-all fuzz inject migrate report export check format tools deps update clean programs tests
+.PHONY: help run test test-all fuzz inject migrate report matrix export check format tools deps update clean programs tests
 .PHONY: install library abi coverage
 .DELETE_ON_ERROR:
 
@@ -12,6 +12,7 @@ help:
 	@echo 'make inject  measure LPI injection, stock and patched 6.1, 6.12 and 7.x'
 	@echo 'make migrate measure live migration of 160 vCPUs, stock and patched'
 	@echo 'make report  draw the plots and write the tables of the last make run'
+	@echo 'make matrix  what make test-all has found, as the table in README.md'
 	@echo 'make export  write the series as mails for git am: build/export/'
 	@echo 'make check   shellcheck, clang-format, licence lines'
 	@echo 'make format  clang-format, in place'
@@ -36,6 +37,9 @@ fuzz: tools
 
 report:
 	@bench/report.sh
+
+matrix:
+	@lab/matrix.sh
 
 export:
 	@lab/export.sh $(TREE)

@@ -136,19 +136,6 @@ report_migrate() {
 		sed '/^  [-mM]/d; ${/^$/d}' >"$tmp/migrate" || true
 }
 
-# between NAME FILE: puts the table NAME between its marks in FILE
-between() {
-	[[ -e $tmp/$1 ]] || return 0
-	awk -v name="$1" -v table="$tmp/$1" '
-		$0 == "<!-- " name ": end -->" { inside = 0 }
-		!inside
-		$0 == "<!-- " name ": begin -->" {
-			inside = 1
-			while ((getline line <table) > 0) print line
-		}' "$2" >"$tmp/new"
-	cp "$tmp/new" "$2"
-}
-
 [[ ! -e $transfer ]] || report_transfer
 [[ ! -e $inject ]] || report_inject
 [[ ! -e $migrate ]] || report_migrate

@@ -158,3 +158,16 @@ measured() {
 		say "measured $1 ($done of $total, $((SECONDS - start)) s)"
 	fi
 }
+
+# between NAME FILE: puts the table in $tmp/NAME, if any, between its marks in FILE
+between() {
+	[[ -e $tmp/$1 ]] || return 0
+	awk -v name="$1" -v table="$tmp/$1" '
+		$0 == "<!-- " name ": end -->" { inside = 0 }
+		!inside
+		$0 == "<!-- " name ": begin -->" {
+			inside = 1
+			while ((getline line <table) > 0) print line
+		}' "$2" >"$tmp/new"
+	cp "$tmp/new" "$2"
+}
