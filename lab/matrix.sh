@@ -3,7 +3,8 @@
 # usage: make matrix
 # Prints which kernels and QEMUs work, with what, from what make test-all has run so
 # far (build/test-all) and the versions in the cache, and writes it into README.md,
-# between the marks that stand there. What has not run says so.
+# between the marks that stand there, and how each stage ended into docs/results.md.
+# What has not run says so.
 
 set -euo pipefail
 . "${0%/*}/lib.sh"
@@ -102,6 +103,17 @@ matrix() {
 	done
 }
 
+stages() {
+	local name
+	row stage 'how it ended'
+	row --- ---
+	for name in test fuzz qemus {steps,selftests,debug}-{7.x,6.12,6.1} fault kcsan; do
+		row "$name" "$(stage "$name")"
+	done
+}
+
 matrix >"$tmp/matrix"
+stages >"$tmp/test-all"
 between matrix README.md
+between test-all docs/results.md
 cat "$tmp/matrix"

@@ -3,10 +3,11 @@
 # usage: make test-all, or lab/test-all.sh [STAGE]...
 # Everything that make test runs, on every kernel; migrations of every QEMU, and
 # between them; the same tests on kernels with the kernel's own checks, the races ten
-# times as long; the kernel's selftests; and the tests on a kernel whose allocations
-# and user copies can be made to fail, and that finds memory that is lost.
+# times as long; the kernel's selftests; the tests on a kernel whose allocations and
+# user copies can be made to fail, and that finds memory that is lost; and on one that
+# finds data races.
 # Takes hours; only the stages whose name is given, if any is: test, fuzz, qemus,
-# fault, and steps, selftests and debug with a kernel's version (debug-6.12). LONG=N
+# fault, kcsan, and steps, selftests and debug with a kernel's version (debug-6.12). LONG=N
 # makes the races take N times as long, and not ten. A stage that has passed is not
 # run again until a file of the project changes: stop it, and call it again. The
 # output is in build/test-all.
@@ -74,7 +75,9 @@ for kernel in "${kernels[@]}"; do
 	stage "debug-$kernel" env KERNELS="$kernel" CONFIG=debug \
 		LONG="${LONG:-10}" lab/test.sh
 done
-stage fault env KERNELS=6.12 CONFIG=fault lab/test.sh
+for config in fault kcsan; do
+	stage "$config" env KERNELS=6.12 CONFIG="$config" lab/test.sh
+done
 
 [[ $((passed + failed + skipped)) -gt 0 ]] || die "no stage has that name"
 echo "$passed passed, $failed failed, $skipped skipped"

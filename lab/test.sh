@@ -143,10 +143,12 @@ fi
 kernels=()
 for version in ${KERNELS:-6.12 6.1}; do
 	kernel=$(lab/kernel.sh "$version" patched)
-	tree=$(lab/kernel.sh "$version" source)
-	for name in apply export; do
-		host "$version-$name" "tests/$name.sh" "$tree"
-	done
+	if [[ ! $config ]]; then
+		tree=$(lab/kernel.sh "$version" source)
+		for name in apply export; do
+			try "$version-$name" "tests/$name.sh" "$tree"
+		done
+	fi
 	for source in tests/kvm/*.c; do
 		name=$(basename "$source" .c)
 		[[ $name != harness ]] || continue
