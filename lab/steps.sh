@@ -20,7 +20,8 @@ orig=$(lab/kernel.sh "$version" source)
 work=$cache/work/$version tree=$cache/work/$version/steps
 lock "$work.lock"
 out=$repo/build/steps/$version
-rm -rf "$tree" "$out"
+# From nothing: an object of the last run may be newer than the source without a patch.
+rm -rf "$tree" "$out" "$work/objsteps"
 mkdir -p "$out"
 
 # Hard links: patch does not write to a file in place.
