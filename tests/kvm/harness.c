@@ -495,6 +495,13 @@ static bool check_kmsg(int fd)
 
 /* TAP */
 
+/* The checks that kernels of the lab are built with take time. */
+static bool has_checks(void)
+{
+	return has_lockdep() || !access("/sys/kernel/debug/kcsan", F_OK) ||
+	       !access("/sys/kernel/debug/kmemleak", F_OK);
+}
+
 /*
  * A thread and not an alarm: the main thread may wait for a lock in the
  * kernel, where no signal but a deadly one reaches it.
@@ -502,7 +509,7 @@ static bool check_kmsg(int fd)
 static void *watchdog_thread(void *arg)
 {
 	unsigned int seconds = test_timeout_s * test_long *
-			       (has_lockdep() ? 10 : 1);
+			       (has_checks() ? 10 : 1);
 	const struct timespec timeout = { .tv_sec = seconds };
 	sigset_t all;
 
