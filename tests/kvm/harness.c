@@ -127,7 +127,7 @@ static bool has_lockdep(void)
  * From 7.0 on at the latest, KVM locks the vCPUs as nested locks, which lockdep
  * counts as one.
  */
-static void need_lock_depth(uint32_t nr_vcpus)
+void test_need_lock_depth(uint32_t nr_vcpus)
 {
 	struct utsname uts;
 
@@ -144,7 +144,7 @@ struct vm *test_vm(const struct vm_config *config)
 	struct vm *vm;
 	size_t i;
 
-	need_lock_depth(config->nr_vcpus);
+	test_need_lock_depth(config->nr_vcpus);
 	vm = malloc(sizeof(*vm));
 	for (i = 0; i < MAX_VMS && vms[i]; i++)
 		;

@@ -87,6 +87,9 @@ _Noreturn void test_give_up(void);
 _Noreturn void test_skip(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2)));
 
+/* Skip if lockdep has no room for the locks of so many vCPUs; VMs of ours ask. */
+void test_need_lock_depth(uint32_t nr_vcpus);
+
 #define REQUIRE(ok, ...)                     \
 	do {                                 \
 		if (!CHECK(ok, __VA_ARGS__)) \

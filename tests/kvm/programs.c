@@ -213,6 +213,7 @@ static unsigned int nr_files(const char *path)
 /* Neither half of a new file, nor half of the one that was there */
 static void whole_or_not_there(void)
 {
+	test_need_lock_depth(160);
 	mkdir(SMALL_FS, 0755);
 	if (mount("tmpfs", SMALL_FS, "tmpfs", 0, SMALL_BYTES))
 		test_skip("no small file system: %s", strerror(errno));
