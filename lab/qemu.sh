@@ -35,6 +35,10 @@ libraries=(libglib2.0-dev libpcre2-dev libffi-dev zlib1g-dev libfdt-dev)
 [[ $version != 7.2 ]] || libraries+=(libpixman-1-dev)
 meson_suite=trixie
 
+configs=("$repo/lab/qemu.config")
+f=$repo/lab/qemu-$version.config
+[[ ! -e $f ]] || configs+=("$f")
+
 # What decides the result is in the entry's name. Raise recipe when a change
 # here makes for another QEMU.
 recipe=2
@@ -50,7 +54,7 @@ meson=$(fetch meson $meson_suite)
 key=$({
 	echo "$recipe" "$release" "$("${cross}gcc" --version | head -n 1)"
 	echo "${options[@]}" "${debs[@]##*/}"
-	cat "$repo/lab/qemu.config"
+	cat "${configs[@]}"
 	for f in "${own[@]}"; do cat "$repo/lab/qemu-$f.c"; done
 	if [[ $variant == patched ]]; then
 		cd "$repo"
@@ -103,8 +107,6 @@ extract() {
 	for deb in "${debs[@]}" "$meson"; do
 		dpkg-deb -x "$deb" "$work.tmp/tools"
 	done
-	cp "$repo/lab/qemu.config" \
-		"$work.tmp/orig/configs/devices/aarch64-softmmu/lab.mak"
 	cp -al "$work.tmp/orig" "$work.tmp/src"
 	# A compiler that says of itself where the libraries are: meson asks it.
 	cat >"$work.tmp/tools/bin/cc" <<-EOF
@@ -144,6 +146,8 @@ export PKG_CONFIG_LIBDIR=$tools/usr/lib/aarch64-linux-gnu/pkgconfig:$tools/usr/s
 
 extract
 patch_tree "$repo/qemu/apply" VERSION
+cat "${configs[@]}" >"$work/lab.mak"
+install -C -m 644 "$work/lab.mak" "$src/configs/devices/aarch64-softmmu/"
 objects=()
 for f in "${own[@]}"; do
 	objects+=("$work/$f.o")
