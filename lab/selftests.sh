@@ -27,7 +27,7 @@ compile() {
 
 # added VERSION: the patches that add selftests
 added() {
-	find "$repo/kernel/selftests/$1" -name '*.patch' 2>/dev/null | sort
+	find "$repo/kernel/selftests" -path "*/$1/*.patch" | sort
 }
 
 # build VERSION: sets tests to a folder with the programs
