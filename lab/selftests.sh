@@ -33,7 +33,7 @@ added() {
 # build VERSION: sets tests to a folder with the programs
 recipe=1
 build() {
-	local version=$1 deb package key kernel work log kvm
+	local version=$1 deb package key kernel work log kvm f
 	deb=$(fetch_kernel "$version")
 	package=${deb##*/} package=${package%%_*}
 	key=$({
@@ -72,10 +72,17 @@ build() {
 	printf '#ifndef __ASSEMBLER__\n#include <asm/vgic_batch.h>\n#endif\n' \
 		>>"$work/usr/include/asm/kvm.h"
 
+	# What 6.1.192's vgic_init includes, and its tools do not have
+	f=$work/tools/include/linux/bitfield.h
+	[[ -e $f ]] || printf '%s\n' \
+		'#define FIELD_PREP(mask, val) (((val) * ((mask) & -(mask))) & (mask))' \
+		'#define FIELD_GET(mask, reg) (((reg) & (mask)) / ((mask) & -(mask)))' \
+		>"$f"
+
 	added "$version" | xargs -r cat | patch -s -p1 -F0 -d "$work" ||
 		failed patching
 	kvm=$work/tools/testing/selftests/kvm
-	local programs=() f
+	local programs=()
 	for f in "$kvm"/a*64/vgic_*.c; do programs+=("${f%.c}"); done
 	compile "${programs[@]}"
 	cp "${programs[@]}" "$work/out/"
