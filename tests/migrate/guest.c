@@ -454,14 +454,11 @@ static const char *complaint(void)
 	return found;
 }
 
-/*
- * Wait until every thread has been round twice: which has not? An interrupt that
- * is lost does not come later, so a busy host may take its time.
- */
+/* Wait until every thread has been round twice: which has not? */
 static int wait_for_threads(void)
 {
 	unsigned long before[MAX_CPUS];
-	double end = now_s() + 120;
+	double end = now_s() + 30;
 	int cpu;
 
 	for (cpu = 0; cpu < nr_cpus; cpu++)
