@@ -37,7 +37,7 @@ clang-format --dry-run -Werror "${c[@]}" || bad=1
 shellcheck -x -P SCRIPTDIR "${scripts[@]}" || bad=1
 
 # The kernel's own checker, if a kernel tree is in the cache.
-for tree in "$cache"/work/*/orig; do
+for tree in "$cache/work/"*/orig; do
 	[[ -e $tree/scripts/checkpatch.pl ]] || continue
 	checkpatch=("$tree/scripts/checkpatch.pl" --no-tree --no-signoff
 		--quiet --ignore FILE_PATH_CHANGES)

@@ -3,10 +3,10 @@
 # usage: [CONFIG=debug|fault|kcsan] lab/kernel.sh VERSION stock|patched
 #        lab/kernel.sh VERSION source
 # Prints the folder of a built arm64 kernel: Image, config, version and, if
-# patched, the modules of lab/limit; or that of the stock source. VERSION is that of a linux-source-VERSION
-# package of this release (6.12, 6.1), or 7.x: the newest that experimental has.
-# Builds what the cache does not have; the newest source is fetched once, and
-# again after `make update`.
+# patched, the modules of lab/limit; or that of the stock source. VERSION is that
+# of a linux-source-VERSION package of this release (6.12, 6.1), or 7.x: the newest
+# that experimental has. Builds what the cache does not have; the newest source is
+# fetched once, and again after `make update`.
 
 set -euo pipefail
 . "${0%/*}/lib.sh"

@@ -7,10 +7,10 @@
 # user copies can be made to fail, and that finds memory that is lost; and on one that
 # finds data races.
 # Takes hours; only the stages whose name is given, if any is: test, fuzz, qemus,
-# fault, kcsan, and steps, selftests and debug with a kernel's version (debug-6.12). LONG=N
-# makes the races take N times as long, and not ten. A stage that has passed is not
-# run again until a file of the project changes: stop it, and call it again. The
-# output is in build/test-all.
+# fault, kcsan, and steps, selftests and debug with a kernel's version (debug-6.12).
+# LONG=N makes the races take N times as long, and not ten. A stage that has passed
+# is not run again until a file of the project changes: stop it, and call it again.
+# The output is in build/test-all.
 
 set -euo pipefail
 . "${0%/*}/lib.sh"

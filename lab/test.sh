@@ -4,9 +4,10 @@
 # The unit tests, the models, the kernel tests on each patched kernel, and those
 # of migration; only those whose name is given, if any is. TAP and kernel logs are
 # kept in build/test.
-# KERNELS="6.12 6.1" (that is, unless set) are the kernels, CONFIG=debug has them
-# built with the kernel's own checks and runs nothing but the kernel tests, LONG=N
-# makes the races take N times as long, OUT is another folder than build/test.
+# KERNELS="6.12 6.1" (that is, unless set) are the kernels, CONFIG=debug, fault
+# or kcsan has them built with the kernel's own checks and runs nothing but the
+# kernel tests, LONG=N makes the races take N times as long, OUT is another folder
+# than build/test.
 # QEMU=10.0 (unless set) are the QEMUs that a guest migrates between, each version by
 # itself. The test neighbours, from each version to the next one, 7.2, 10.0 and 10.2,
 # is run only if its name is given.
