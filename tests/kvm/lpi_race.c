@@ -249,7 +249,12 @@ static int move(struct its *its)
 static int switch_its(struct its *its)
 {
 	int ret = its_set(its, GITS_CTLR, 0);
+	uint32_t i;
 
+	/* Nor is one from what was being cached when it was disabled. */
+	for (i = 0; !ret && i < NR_LPIS; i++)
+		CHECK(its_signal(its->vm, i) != 1,
+		      "a disabled ITS injects MSI %u", i);
 	return ret ? ret : its_set(its, GITS_CTLR, 1);
 }
 
@@ -449,11 +454,12 @@ static void use_and_destroy(unsigned int times)
 
 /*
  * One interrupt leaked a VM and LPI would be several MiB. Memory has settled
- * at once, but for KASAN: it keeps what is freed back, up to one part in 32.
+ * at once, but for KASAN: it keeps what is freed back, up to one part in 32, and
+ * may still be filling that up.
  */
 static void memory_comes_back(void)
 {
-	long before, after, last;
+	long before, after, last, gone;
 	int i;
 
 	use_and_destroy(20);
@@ -465,10 +471,15 @@ static void memory_comes_back(void)
 		use_and_destroy(20);
 		before = free_kib();
 	}
-	use_and_destroy(200);
-	after = free_kib();
-	test_diag("%ld KiB free before, %ld after", before, after);
-	CHECK(before - after < 4096, "%ld KiB are gone", before - after);
+	/* What leaks does so each time. */
+	for (i = 0, gone = 4096; gone >= 4096 && i < 5; i++) {
+		use_and_destroy(200);
+		after = free_kib();
+		test_diag("%ld KiB free before, %ld after", before, after);
+		gone = before - after;
+		before = after;
+	}
+	CHECK(gone < 4096, "%ld KiB are gone, again and again", gone);
 }
 
 int main(int argc, char **argv)
